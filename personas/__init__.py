@@ -1,0 +1,1 @@
+"""Who speaks: personas, their addresses, their standing duties."""

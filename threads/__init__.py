@@ -1,0 +1,1 @@
+"""What happened: threads, mails, runs, tool uses."""

@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class ThreadsConfig(AppConfig):
+    name = "threads"
+    label = "protege_threads"
+    verbose_name = "Threads"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,145 @@
+"""The life of a run: every change of its state stands here, and each is one conditional UPDATE.
+
+`attempt` is the fencing token. A worker that lost its lease finds no row to update, and stops.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from protege.exceptions import LeaseLostError
+from protege.services.wakeups import RUNS_QUEUE, task, wake, when_committed
+from protege.signals import run_finished
+from threads.models import Message, MessageStatus, Run, RunKind, RunStatus
+from threads.models.attachment import TextStatus
+from threads.status import refresh_status
+
+CLAIM_SECONDS = 120
+"""Lease of a run between its claim and its first model call, which renews it."""
+
+LEASE_MARGIN = 60
+"""Seconds by which a lease outlives the call it was taken for."""
+
+ATTEMPT_LIMIT = 3
+"""How many workers may lose a run before it is given up."""
+
+
+def queue_reply(message: Message) -> Run:
+    """Queue the answer to an inbound mail and wake a worker when that is committed."""
+    run = Run.objects.create(
+        persona=message.persona, thread=message.thread, message=message, kind=RunKind.REPLY, model=message.persona.model
+    )
+    wake(execute_task, run.pk)
+    return run
+
+
+@task(queue_name=RUNS_QUEUE)
+def execute_task(run_id: int) -> None:
+    """Wake-up for a queued run. The run's own row takes every outcome."""
+    from protege.services import runs  # the use case above us: a wake-up calls back into it
+
+    runs.execute(run_id)
+
+
+def claim(run_id: int) -> Run | None:
+    """Take the run for this worker; None when it is not to be had.
+
+    It is free when it is queued, or when the lease of the worker that had it has passed. Not while text of the
+    mail's documents is still being extracted, and not while another run works on the thread, which the database
+    decides by a constraint.
+    """
+    free = Q(status=RunStatus.QUEUED) | Q(status=RunStatus.RUNNING, lease_expires_at__lt=Now())
+    claimable = Run.objects.filter(free, pk=run_id, attempt__lt=ATTEMPT_LIMIT).exclude(
+        message__attachments__text_status=TextStatus.PENDING
+    )
+    try:
+        with transaction.atomic():
+            claimed = claimable.update(
+                status=RunStatus.RUNNING,
+                attempt=F("attempt") + 1,
+                lease_expires_at=_lease(CLAIM_SECONDS),
+                started_at=Now(),
+                code="",
+                detail="",
+            )
+    except IntegrityError:
+        return None
+    if not claimed:
+        return None
+    run = Run.objects.select_related("persona", "message__thread__persona", "thread", "responsibility").get(pk=run_id)
+    _refresh(run)
+    return run
+
+
+def give_up_lost(run_id: int) -> bool:
+    """End a run that three workers have lost; False when it is not one."""
+    lost = Run.objects.filter(
+        pk=run_id, status=RunStatus.RUNNING, attempt__gte=ATTEMPT_LIMIT, lease_expires_at__lt=Now()
+    ).first()
+    if lost is None:
+        return False
+    finish(lost, RunStatus.FAILED, code="worker_lost", detail="Three workers stopped in the midst of this run.")
+    return True
+
+
+def renew(run: Run, seconds: float) -> None:
+    """Set the lease to database time and `seconds` and a margin; `LeaseLostError` when the run is not ours."""
+    write(run, lease_expires_at=_lease(seconds + LEASE_MARGIN))
+
+
+def write(run: Run, **fields: Any) -> None:
+    """Update the run if this worker still holds it, else raise `LeaseLostError`."""
+    if mine(run).update(**fields) != 1:
+        raise LeaseLostError(f"Run {run.pk} was taken over by another worker.")
+
+
+def mine(run: Run) -> Any:
+    """The row of the run, as long as this worker holds it."""
+    return Run.objects.filter(pk=run.pk, attempt=run.attempt, status=RunStatus.RUNNING)
+
+
+def finish(run: Run, status: RunStatus, *, code: str = "", detail: str = "") -> None:
+    """End the run; mails that its tools prepared are released when it succeeded, and discarded when not.
+
+    Call it alone or as the first statement of the transaction that writes what the run produced.
+    """
+    with transaction.atomic():
+        write(
+            run,
+            status=status,
+            code=code,
+            detail=detail[:2_000],
+            finished_at=Now(),
+            lease_expires_at=None,
+        )
+        if status != RunStatus.SUCCEEDED:
+            run.outbound.filter(status=MessageStatus.HELD).update(status=MessageStatus.DISCARDED, last_code=code)
+        _refresh(run)
+    when_committed(lambda: _tell(run.pk))
+    _wake_next(run)
+
+
+def _wake_next(run: Run) -> None:
+    """Another mail of the thread may have waited for this run."""
+    if run.thread_id:
+        waiting = Run.objects.filter(thread=run.thread_id, status=RunStatus.QUEUED).exclude(pk=run.pk)
+        following = waiting.order_by("id").values_list("pk", flat=True).first()
+        if following is not None:
+            wake(execute_task, following)
+
+
+def _tell(run_id: int) -> None:
+    run_finished.send_robust(sender=Run, run=Run.objects.get(pk=run_id))
+
+
+def _refresh(run: Run) -> None:
+    if run.thread_id:
+        refresh_status(run.thread_id)
+
+
+def _lease(seconds: float) -> Any:
+    """Database time: the clocks of the workers need not agree."""
+    return Now() + timedelta(seconds=seconds)

@@ -1,0 +1,29 @@
+"""Tasks are wake-ups: the rows say what there is to do, and the sweep finds what nobody woke."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+try:
+    from django.tasks import task
+except ImportError:  # Django 5.2
+    from django_tasks import task
+
+MAIL_QUEUE = "protege-mail"
+RUNS_QUEUE = "protege-runs"
+
+__all__ = ["MAIL_QUEUE", "RUNS_QUEUE", "task", "when_committed", "wake"]
+
+
+def wake(work: Any, row_id: int) -> None:
+    """Enqueue the task `work` for a row once the transaction that wrote the row has committed.
+
+    A queue that is away must not undo what was stored: the failure is logged, and the sweep wakes the row later.
+    """
+    when_committed(partial(work.enqueue, row_id))
+
+
+def when_committed(callback: Callable[[], Any]) -> None:
+    transaction.on_commit(callback, robust=True)

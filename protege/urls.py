@@ -1,0 +1,11 @@
+"""Addresses of the stand-alone project."""
+
+from django.contrib import admin
+from django.urls import include, path
+from django.views.generic import TemplateView
+
+urlpatterns = [
+    path("", TemplateView.as_view(template_name="landing.html"), name="landing"),
+    path("admin/", admin.site.urls),
+    path("api/", include("protege.api.urls")),
+]

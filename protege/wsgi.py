@@ -1,0 +1,9 @@
+"""The stand-alone project as WSGI application."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "protege.settings")
+
+application = get_wsgi_application()

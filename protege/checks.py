@@ -98,7 +98,7 @@ KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
 }
 
 
-@register("protege", "database")
+@register("protege")
 def check_sqlite_transactions(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     """W001: two writers that both began as readers meet "database is locked", whatever the timeout."""
     return [
@@ -113,7 +113,7 @@ def check_sqlite_transactions(app_configs: Apps, **kwargs: Any) -> list[CheckMes
     ]
 
 
-@register("protege", "security")
+@register("protege")
 def check_trust(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     """W002: a forged sender would be shown the records and the history of whom he claims to be."""
     if _given().get("TRUST_UNVERIFIED") is not True:

@@ -6,6 +6,8 @@ invisible, is replaced visibly, so that nobody can write his way out of it.
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 FENCE = "untrusted-text"
 
@@ -18,6 +20,7 @@ _HIDING = re.compile("[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\u061c\u20
 _STRAY_ZERO_WIDTH = re.compile("(?<=[\x00-\x7f])[\u200b\u200c\u200d\u2060\ufeff]+(?=[\x00-\x7f]|$)|^[\u200b\u2060\ufeff]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _LOOKALIKE = re.compile(r"[<＜﹤‹〈⟨《«][\s/／⁄∕]{0,4}untrusted[\s_\-‐-―−]{0,3}text[^>＞﹥›〉⟩》»\n]{0,200}[>＞﹥›〉⟩》»]?", re.IGNORECASE)
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _BLANKS = re.compile(r"\s+")
 
 
@@ -54,3 +57,14 @@ def fence(text: str, *, label: str) -> str:
     """`text` between the two lines of the fence; `label` is ours and says what it is ("body of a mail")."""
     inner = _LOOKALIKE.sub(LOOKALIKE_MARK, visible(text))
     return f'<{FENCE} what="{label}">\n{inner}\n</{FENCE}>'
+
+
+def storable(value: Any) -> Any:
+    """`value`, text or JSON, without NUL and lone surrogates, which PostgreSQL and UTF-8 refuse."""
+    if isinstance(value, str):
+        return _UNSTORABLE.sub(INVISIBLE_MARK, value)
+    if isinstance(value, Mapping):
+        return {storable(key): storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(item) for item in value]
+    return value

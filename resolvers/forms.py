@@ -150,12 +150,14 @@ def _refuse_wrong_types(options: Mapping[str, Any], fields: Mapping[str, forms.F
 
 
 def _type_complaint(field: forms.Field, value: Any) -> str | None:
-    if isinstance(field, forms.BooleanField) and not isinstance(value, bool):
-        return "Enter true or false."
-    if isinstance(field, forms.IntegerField) and (isinstance(value, bool | float)):
-        return "Enter a whole number."
     if isinstance(field, forms.JSONField | forms.MultipleChoiceField):
         return None
-    if isinstance(field, forms.CharField | forms.ChoiceField) and not isinstance(value, str | int | None):
+    if isinstance(field, forms.BooleanField) and not isinstance(value, bool):
+        return "Enter true or false."
+    if isinstance(field, forms.IntegerField) and isinstance(value, bool):
+        return "Enter a number."
+    if type(field) is forms.IntegerField and isinstance(value, float):
+        return "Enter a whole number."
+    if isinstance(field, forms.CharField | forms.ChoiceField) and not isinstance(value, str | None):
         return "Enter a text."
     return None

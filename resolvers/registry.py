@@ -21,7 +21,7 @@ R = TypeVar("R", bound=type[Resolver])
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SECRET_NAME = re.compile(
-    r"pass_?(word|wd|phrase|code)|secret|token|api_?key|private_?key|access_?key|credential"
+    r"pass_?(word|wd|phrase|code)|secret(?!ar)|token|api_?key|private_?key|access_?key|credential"
     r"|(^|_)(pwd|otp|totp|pin|cvv|cvc)($|_)",
     re.IGNORECASE,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 
 class NetworkBlockedError(RuntimeError):
@@ -50,7 +50,7 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def own_world(settings: SettingsWrapper, tmp_path: Path) -> None:
+def own_world(settings: Settings, tmp_path: Path) -> None:
     """Each test has its own folder of files and an empty cache; pytest-django empties the outbox."""
     settings.PROTEGE = {**settings.PROTEGE, "FILES_ROOT": tmp_path / "files"}
     cache.clear()

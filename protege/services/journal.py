@@ -14,6 +14,7 @@ from protege.inference.adapter import Reply, RequestedCall, wire_sha256
 from protege.inference.loop import ToolStart
 from protege.services import run_life
 from protege.toolkit import Tool, ToolResult
+from protege.untrusted import storable
 from threads.models import Run, ToolUse, ToolUseStatus
 
 _STATUS = {"success": ToolUseStatus.OK, "failure": ToolUseStatus.ERROR, "retry": ToolUseStatus.ERROR}
@@ -56,8 +57,8 @@ class RunJournal:
                 position=position,
                 tool_call_id=call.id[:255],
                 name=call.name[:255],
-                input=call.arguments or {},
-                raw_input="" if call.arguments is not None else call.raw_arguments,
+                input=storable(call.arguments or {}),
+                raw_input="" if call.arguments is not None else storable(call.raw_arguments),
                 status=ToolUseStatus.STARTED,
                 started_at=Now(),
             )
@@ -78,7 +79,7 @@ class RunJournal:
                 result.on_record()
             status = ToolUseStatus.REFUSED if result.code == "denied" else _STATUS[result.outcome]
             stored = ToolUse.objects.filter(run=self.run, turn_index=turn, position=position).update(
-                status=status, result=result.text(), finished_at=Now()
+                status=status, result=storable(result.text()), finished_at=Now()
             )
             if stored != 1:
                 raise LeaseLostError(f"The call {turn}:{position} of run {self.run.pk} is no longer ours.")

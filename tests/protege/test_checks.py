@@ -5,25 +5,27 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.conf import UserSettingsHolder, global_settings
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 import protege
 from protege.apps import ProtegeConfig, refuse_hidden_siblings
+from protege.checks import check_email_timeout
 
 ROOT = Path(protege.__file__).resolve().parent.parent
 
 
 def found(code: str) -> list[checks.CheckMessage]:
-    return [message for message in checks.run_checks() if message.id == f"protege.{code}"]
+    return [message for message in checks.run_checks(tags=["protege"]) if message.id == f"protege.{code}"]
 
 
 def test_the_projects_own_settings_pass() -> None:
-    assert [message for message in checks.run_checks() if message.id.startswith("protege.")] == []
+    assert checks.run_checks(tags=["protege"]) == []
 
 
-def test_an_unknown_key_is_refused_with_the_nearest_name(settings: SettingsWrapper) -> None:
+def test_an_unknown_key_is_refused_with_the_nearest_name(settings: Settings) -> None:
     settings.PROTEGE = {"OPERATOR": ["ops@example.com"]}
     [message] = found("E001")
     assert message.level == checks.ERROR
@@ -31,18 +33,18 @@ def test_an_unknown_key_is_refused_with_the_nearest_name(settings: SettingsWrapp
     assert message.hint == "Did you mean 'OPERATORS'?"
 
 
-def test_a_key_in_small_letters_is_unknown_too(settings: SettingsWrapper) -> None:
+def test_a_key_in_small_letters_is_unknown_too(settings: Settings) -> None:
     settings.PROTEGE = {"operators": []}
     assert found("E001")[0].hint == "Did you mean 'OPERATORS'?"
 
 
-def test_a_key_that_is_like_none_gets_the_list(settings: SettingsWrapper) -> None:
+def test_a_key_that_is_like_none_gets_the_list(settings: Settings) -> None:
     settings.PROTEGE = {"ZZZZ": 1}
     assert "PROMPT_ROOT" in str(found("E001")[0].hint)
 
 
 @pytest.mark.parametrize("value", [None, 0])
-def test_mail_without_a_timeout_is_refused(settings: SettingsWrapper, value: int | None) -> None:
+def test_mail_without_a_timeout_is_refused(settings: Settings, value: int | None) -> None:
     settings.EMAIL_TIMEOUT = value
     [message] = found("E002")
     assert "EMAIL_TIMEOUT = 30" in str(message.hint)
@@ -61,19 +63,19 @@ def test_mail_without_a_timeout_is_refused(settings: SettingsWrapper, value: int
         {"ON_NEW_MAIL": None},
     ],
 )
-def test_a_value_of_a_wrong_kind_is_refused(settings: SettingsWrapper, given: dict[str, object]) -> None:
+def test_a_value_of_a_wrong_kind_is_refused(settings: Settings, given: dict[str, object]) -> None:
     settings.PROTEGE = given
     [message] = found("E003")
     assert next(iter(given)) in message.msg
     assert str(message.hint).startswith("It must be ")
 
 
-def test_settings_that_are_no_dict_are_refused(settings: SettingsWrapper) -> None:
+def test_settings_that_are_no_dict_are_refused(settings: Settings) -> None:
     settings.PROTEGE = ["PROMPT_ROOT"]
     assert len(found("E003")) == 1
 
 
-def test_values_of_the_right_kind_pass(settings: SettingsWrapper) -> None:
+def test_values_of_the_right_kind_pass(settings: Settings) -> None:
     settings.PROTEGE = {
         "OPERATORS": ["ops@example.com"],
         "SHARED_MAILBOXES": ("info",),
@@ -86,24 +88,35 @@ def test_values_of_the_right_kind_pass(settings: SettingsWrapper) -> None:
     assert found("E003") == []
 
 
-def test_sqlite_without_immediate_is_warned_of(settings: SettingsWrapper) -> None:
-    settings.DATABASES = {
-        "default": {"ENGINE": "django.db.backends.sqlite3", "OPTIONS": {"transaction_mode": "immediate"}},
-        "host": {"ENGINE": "django.db.backends.sqlite3"},
-        "other": {"ENGINE": "django.db.backends.postgresql"},
-    }
-    from protege.checks import check_sqlite_transactions
-
-    [message] = check_sqlite_transactions(None)
+def test_sqlite_without_immediate_is_warned_of(settings: Settings) -> None:
+    sqlite = "django.db.backends.sqlite3"
+    settings.DATABASES["host"] = {"ENGINE": sqlite, "OPTIONS": {"timeout": 20}}
+    settings.DATABASES["careful"] = {"ENGINE": sqlite, "OPTIONS": {"transaction_mode": "immediate"}}
+    settings.DATABASES["big"] = {"ENGINE": "django.db.backends.postgresql"}
+    try:
+        [message] = found("W001")
+    finally:
+        for alias in ("host", "careful", "big"):
+            del settings.DATABASES[alias]
     assert "'host'" in message.msg
     assert (message.id, message.level) == ("protege.W001", checks.WARNING)
 
 
-def test_trusting_unverified_senders_is_warned_of(settings: SettingsWrapper) -> None:
+def test_trusting_unverified_senders_is_warned_of(settings: Settings) -> None:
     settings.PROTEGE = {"TRUST_UNVERIFIED": True}
     [message] = found("W002")
     assert message.level == checks.WARNING
     assert message.hint
+
+
+def test_the_timeout_of_django_6_1_stands_in_mailers(monkeypatch: pytest.MonkeyPatch) -> None:
+    smtp = {"BACKEND": "django.core.mail.backends.smtp.EmailBackend", "OPTIONS": {"timeout": 30}}
+    host = UserSettingsHolder(global_settings)
+    monkeypatch.setattr("protege.checks.settings", host)
+    host.MAILERS = {"default": smtp, "other": {"BACKEND": "django.core.mail.backends.console.EmailBackend"}}
+    assert check_email_timeout(None) == []
+    host.MAILERS = {"default": {**smtp, "OPTIONS": {}}}
+    assert [message.id for message in check_email_timeout(None)] == ["protege.E002"]
 
 
 def test_our_packages_stand_beside_protege() -> None:

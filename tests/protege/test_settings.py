@@ -74,16 +74,16 @@ def test_an_unknown_queue_is_refused_by_name() -> None:
 
 
 def test_a_traceback_in_the_log_does_not_say_what_the_exception_says() -> None:
+    body = "Dear Ada, the code is 4711"
     try:
         try:
-            raise KeyError("Dear Ada, the code is 4711")
+            raise KeyError(body)
         except KeyError as error:
-            raise ValueError("row (4711, Dear Ada)") from error
+            raise ValueError(body) from error
     except ValueError:
         record = logging.LogRecord("protege", logging.ERROR, __file__, 1, "run %s failed", (7,), sys.exc_info())
     line = QuietFormatter().format(record)
     assert "run 7 failed" in line
     assert "builtins.ValueError" in line
     assert "builtins.KeyError" in line
-    assert "4711, " not in line.replace('raise ValueError("row (4711, Dear Ada)")', "")
-    assert "KeyError('Dear" not in line
+    assert "4711" not in line.replace(f"body = {body!r}", "")

@@ -150,9 +150,7 @@ def _run_step(step: Step, position: int, context: "Context") -> StepOutcome:
     )
 
 
-def _notices(
-    resolver: Resolver | None, step: Step, position: int, failure: Exception | None
-) -> tuple[Notice, ...]:
+def _notices(resolver: Resolver | None, step: Step, position: int, failure: Exception | None) -> tuple[Notice, ...]:
     notices = resolver.notices if resolver is not None else ()
     if failure is None or step.on_error != "skip":
         return notices

@@ -30,10 +30,16 @@ class RoleField(forms.ChoiceField):
 
 
 class _StrictDecoder(json.JSONDecoder):
-    """Refuses what JSON has no meaning for: a key given twice, and NaN or Infinity."""
+    """Refuses what JSON has no meaning for, a key given twice, NaN or Infinity, and what nobody can read back."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(object_pairs_hook=_unique_keys, parse_constant=_no_constant, **kwargs)
+
+    def decode(self, s: str, *args: Any) -> Any:
+        try:
+            return super().decode(s, *args)
+        except RecursionError:
+            raise json.JSONDecodeError("it is nested too deeply", "", 0) from None
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -73,9 +79,8 @@ class JSONObjectField(forms.JSONField):
     def _decoded(self, text: str) -> Any:
         try:
             return json.loads(text, cls=_StrictDecoder)
-        except (json.JSONDecodeError, RecursionError) as error:
-            why = getattr(error, "msg", "it is nested too deeply")
-            raise ValidationError(self.error_messages["invalid"], code="invalid", params={"why": why}) from None
+        except json.JSONDecodeError as error:
+            raise ValidationError(self.error_messages["invalid"], code="invalid", params={"why": error.msg}) from None
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Compare the values, so that another order of keys or other blanks are no change."""
@@ -89,7 +94,7 @@ def json_value(value: Any) -> Any:
     """`value` as plain JSON: dates as ISO text, rows as primary keys; NaN is a `ValidationError`."""
     try:
         return json.loads(json.dumps(value, cls=_OptionEncoder, allow_nan=False))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ValidationError(f"This value cannot be stored as JSON: {error}", code="json") from None
 
 

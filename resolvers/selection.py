@@ -21,12 +21,12 @@ FILTER_VALUES = tuple(
 
 
 def model_named(name: str) -> RegisteredModel:
-    """The registered model `"app_label.Model"`, in any case; a `ResolverError` names the registered ones."""
-    for known, entry in models.items():
-        if known.lower() == name.lower():
-            return entry
-    known = ", ".join(models.names()) or "none"
-    raise ResolverError(f"Code has not registered the model {name!r}. Registered: {known}.", code="unknown_model")
+    """The registered model `"app_label.Model"`; a `ResolverError` names the registered ones."""
+    entry = models.get(name)
+    if entry is None:
+        known = ", ".join(models.names()) or "none"
+        raise ResolverError(f"Code has not registered the model {name!r}. Registered: {known}.", code="unknown_model")
+    return entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,8 @@ class Selection:
             return None
         found = self._scoped(context).filter(**values)
         if self.serialize is None:
-            found = found.only(*self.entry.fields)
+            # Related rows that the scope joined are not shown, and cannot be joined over columns that are not read.
+            found = found.select_related(None).only(*self.entry.fields)
         if self.order_by:
             return found.order_by(*self.order_by, "pk")
         return found if found.ordered else found.order_by("pk")

@@ -253,4 +253,4 @@ class ChainRevisionFactory(DjangoModelFactory):
     persona = factory.SubFactory(PersonaFactory)
     trigger = "message"
     number = factory.Sequence(lambda number: number + 1)
-    steps = factory.LazyFunction(list)
+    steps = factory.LazyFunction(lambda: [{"resolver": "thread_history", "options": {}, "enabled": True, "on_error": "fail"}])

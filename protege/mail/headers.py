@@ -22,7 +22,10 @@ UNNAMED_LIST = "unnamed"
 
 _ENCODED_WORD = re.compile(r"=\?([^?\s]{1,64})\?([bBqQ])\?([^?\s]*)\?=")
 _ID = re.compile(r"<([^<>]+)>")
-_ADDRESS = re.compile(r"""(?:"(?:[^"\\\x00-\x1f]|\\[^\x00-\x1f])*"|[^\s\x00-\x1f"<>(),;:\\@]+)@[^\s\x00-\x1f"<>(),;:\\@]+""")
+_ATOM = r'[^\s\x00-\x1f"<>(),;:\\@]+'
+_QUOTED_LOCAL_PART = r'"(?:[^"\\\x00-\x1f]|\\[^\x00-\x1f])*"'
+_ADDRESS = re.compile(f"(?:{_QUOTED_LOCAL_PART}|{_ATOM})@{_ATOM}")
+_QUOTED_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|\([^()]*\)')
 _NO_REPLY = re.compile(r"(?:^|[-_.+])(?:no|not|do[-_.]?not|dont|never)[-_.]?(?:reply|respond|answer)")
 _OPENS = {'"': '"', "<": ">"}
 
@@ -46,13 +49,13 @@ class Mailbox:
         return cls(name=str(data.get("name") or ""), address=str(data["address"]))
 
 
-def raw_values(msg: Message[Any, Any], name: str) -> list[str]:
+def raw_values(msg: Message, name: str) -> list[str]:
     """All fields of that name, unfolded and storable, encoded words still encoded."""
     wanted = name.lower()
     return [unfold(value) for field, value in msg.raw_items() if field.lower() == wanted]
 
 
-def raw_value(msg: Message[Any, Any], name: str) -> str:
+def raw_value(msg: Message, name: str) -> str:
     """The topmost field of that name, or the empty text."""
     return next(iter(raw_values(msg, name)), "")
 
@@ -67,7 +70,7 @@ def unfold(value: object) -> str:
     return re.sub(r"[\r\n]+[ \t]?", " ", text).strip()
 
 
-def header(msg: Message[Any, Any], name: str) -> str:
+def header(msg: Message, name: str) -> str:
     """The topmost field of that name as one line of decoded text; the raw text when it cannot be decoded."""
     return decoded(raw_value(msg, name))
 
@@ -112,14 +115,15 @@ def _label(charset: str) -> str:
 
 def _may_join(pending: tuple[str, str, str], charset: str, encoding: str) -> bool:
     # Base64 can only go on where no padding ended it.
-    return pending[:2] == (charset, encoding) and (encoding == "q" or not pending[2].endswith("=") and len(pending[2]) % 4 == 0)
+    may_go_on = encoding == "q" or not pending[2].endswith("=") and len(pending[2]) % 4 == 0
+    return pending[:2] == (charset, encoding) and may_go_on
 
 
 def _word(word: tuple[str, str, str]) -> str:
     return "=?{}?{}?{}?=".format(*word)
 
 
-def mailboxes(msg: Message[Any, Any], name: str) -> list[Mailbox]:
+def mailboxes(msg: Message, name: str) -> list[Mailbox]:
     """The addresses of all fields of that name, each once, in order; those that are no address are left out.
 
     A group gives its members, so that `undisclosed-recipients:;` gives none.
@@ -164,18 +168,21 @@ def _mailbox(piece: str) -> Mailbox | None:
     if "@" not in piece or len(piece) > 2_000:
         return None
     try:
-        addresses = _policy.header_factory("To", _repaired(piece)).addresses  # type: ignore[attr-defined]
+        addresses = _policy.header_factory("To", _repaired(piece)).addresses
     except Exception:  # crafted values, RecursionError included
         addresses = ()
-    if len(addresses) == 1 and is_address(addresses[0].addr_spec):
+    bracketed = "".join(next(reversed(_ID.findall(_QUOTED_OR_COMMENT.sub("", piece))), "").split())
+    if len(addresses) == 1 and is_address(addresses[0].addr_spec) and addresses[0].addr_spec.endswith(bracketed):
         return Mailbox(_name(addresses[0].display_name), addresses[0].addr_spec)
-    return _mailbox_by_pattern(piece)
+    return _mailbox_by_pattern(piece, bracketed)
 
 
-def _mailbox_by_pattern(piece: str) -> Mailbox | None:
-    """The last bracketed address of a piece that the standard parser does not read, or the piece itself."""
-    bracketed = re.findall(r"<([^<>]{1,300})>\s*$", piece)
-    address = bracketed[-1].strip() if bracketed else piece
+def _mailbox_by_pattern(piece: str, bracketed: str) -> Mailbox | None:
+    """The last bracketed address of a piece that the standard parser misreads, or the piece itself.
+
+    Of `boss@client.example <cora@rival.example>` it takes the first.
+    """
+    address = bracketed or piece
     name = piece[: piece.rfind("<")].strip(' "') if bracketed else ""
     return Mailbox(_name(decoded(name)), address) if is_address(address) else None
 
@@ -220,11 +227,11 @@ def substitute_id(*texts: str) -> str:
     return f"<{digest}@id.invalid>"
 
 
-def date_of(msg: Message[Any, Any]) -> datetime | None:
+def date_of(msg: Message) -> datetime | None:
     """When the sender says it was sent, aware; None for what is no date. It is shown and never decides anything."""
     value = raw_value(msg, "Date")
     try:
-        found: datetime | None = _policy.header_factory("Date", value[:200]).datetime  # type: ignore[attr-defined]
+        found: datetime | None = _policy.header_factory("Date", value[:200]).datetime
         if found is None:
             return None
         found = found if found.utcoffset() is not None else found.replace(tzinfo=UTC)
@@ -233,7 +240,7 @@ def date_of(msg: Message[Any, Any]) -> datetime | None:
         return None
 
 
-def automatic_reason(msg: Message[Any, Any], envelope_sender: str | None) -> str | None:
+def automatic_reason(msg: Message, envelope_sender: str | None) -> str | None:
     """Why a mail is a machine's and gets no answer, as far as the mail alone tells; None for a person's.
 
     `envelope_sender` is `""` for the null path, None when the door does not know it. `no_reply` comes last: it is
@@ -251,7 +258,7 @@ def automatic_reason(msg: Message[Any, Any], envelope_sender: str | None) -> str
     return next((reason for reason, holds in tests.items() if holds), None)
 
 
-def list_id(msg: Message[Any, Any]) -> str | None:
+def list_id(msg: Message) -> str | None:
     """The name of the mailing list that the mail came through, lower case; `unnamed` for a mark without a name.
 
     None for mail that no list sent on.
@@ -267,17 +274,17 @@ def _list_name(value: str) -> str:
     return one_line(bracketed[-1] if bracketed else decoded(value), limits.NAME_LENGTH).lower()
 
 
-def _keyword(msg: Message[Any, Any], name: str) -> str:
+def _keyword(msg: Message, name: str) -> str:
     """The first word of a field, without parameters and comments, lower case."""
     words = re.split(r"[;(\s]", raw_value(msg, name), maxsplit=1)
     return words[0].strip().lower()
 
 
-def _has_null_return_path(msg: Message[Any, Any]) -> bool:
+def _has_null_return_path(msg: Message) -> bool:
     return "".join(raw_value(msg, "Return-Path").split()) == "<>"
 
 
-def _sender_names(msg: Message[Any, Any], envelope_sender: str | None) -> list[str]:
+def _sender_names(msg: Message, envelope_sender: str | None) -> list[str]:
     """What stands before the `@` of the senders; bounces also come from a bare MAILER-DAEMON without a domain."""
     names = [box.address.rpartition("@")[0] for box in mailboxes(msg, "From")]
     bare = re.sub(r'["<>\s]', "", raw_value(msg, "From")).lower()

@@ -24,7 +24,8 @@ _QUOTED = re.compile(r"[ \t]{0,3}[>|\uff1e](?!From )")
 _MARKS = re.compile(r"(?:[ \t]{0,3}[>|\uff1e])+[ \t]?")
 _ATTRIBUTION = re.compile(
     r"\W{0,3}(?:on|am|le|el|il|op|den|em|w dniu|dnia|le|de|von|from|\d{1,4}[-./])?\b.{0,300}"
-    r"(?:wrote|schrieb|a \u00e9crit|escribi\u00f3|ha scritto|schreef|skrev|napisa\u0142\(?a?\)?|escreveu|kirjoitti|p\u00ed\u0161e|\u5199\u9053|\uff1a)"
+    r"(?:wrote|schrieb|a \u00e9crit|escribi\u00f3|ha scritto|schreef|skrev|napisa\u0142\(?a?\)?|escreveu|kirjoitti"
+    r"|p\u00ed\u0161e|\u5199\u9053|\uff1a)"
     r".{0,120}[:\uff1a]?\W{0,3}",
     re.IGNORECASE,
 )
@@ -35,7 +36,9 @@ _DIVIDER = re.compile(
     r"|\W{0,3}anfang der weitergeleiteten nachricht:\W{0,3}",
     re.IGNORECASE,
 )
-_SENDER_FIELD = re.compile(r"\W{0,3}(?:from|von|de|da|van|fr\u00e5n|fra|od|\u53d1\u4ef6\u4eba)\W{0,2}[:\uff1a]", re.IGNORECASE)
+_SENDER_FIELD = re.compile(
+    r"\W{0,3}(?:from|von|de|da|van|fr\u00e5n|fra|od|\u53d1\u4ef6\u4eba)\W{0,2}[:\uff1a]", re.IGNORECASE
+)
 _OTHER_FIELD = re.compile(
     r"\W{0,3}(?:sent|date|to|cc|subject|gesendet|datum|an|betreff|envoy\u00e9|\u00e0|objet|enviado|para|asunto|inviato|a"
     r"|oggetto|verzonden|aan|onderwerp|skickat|till|\u00e4mne|reply-to)\W{0,2}[:\uff1a]",
@@ -199,20 +202,25 @@ def _words(text: str) -> list[str]:
 
 
 def _runs(texts: Iterable[str]) -> set[str]:
-    """All runs of up to four words that the thread holds, in a form that ignores markup and line ends."""
+    """All runs of four words, and shorter lines, that the thread holds, in a form that ignores markup and line ends."""
     known: set[str] = set()
     left = _MAX_THREAD_TEXT
     for text in texts:
         text = text[: max(0, left)]
         left -= len(text)
         for variant in {text, _MARKDOWN_LINK.sub("]", text)}:
-            words = _words(variant)
-            known.update(_keys(words, min(_RUN, len(words))))
+            known.update(_keys(_words(variant), _RUN))
+            known.update(key for line in variant.split("\n") if (key := _short_key(_words(line))))
     return known
 
 
+def _short_key(words: list[str]) -> str:
+    """The key of a line that is shorter than a run: it is held when the thread has it as a line."""
+    return " ".join(words) if len(words) < _RUN else ""
+
+
 def _keys(words: list[str], length: int) -> list[str]:
-    return [" ".join(words[index : index + length]) for index in range(len(words) - length + 1)] if length else []
+    return [" ".join(words[index : index + length]) for index in range(len(words) - length + 1)]
 
 
 def _unknown_lines(block: _Block, known: set[str]) -> list[str]:
@@ -222,7 +230,7 @@ def _unknown_lines(block: _Block, known: set[str]) -> list[str]:
     covered = _covered([word for words in quoted for word in words], known)
     fresh, position = set(), 0
     for index, words in enumerate(quoted):
-        if not all(covered[position : position + len(words)]):
+        if not all(covered[position : position + len(words)]) and _short_key(words) not in known:
             fresh.add(index)
         position += len(words)
     if not fresh:
@@ -248,9 +256,8 @@ def _announces(lines: list[str], index: int) -> bool:
 
 def _covered(words: list[str], known: set[str]) -> list[bool]:
     """For each word whether it stands in a run that the thread holds."""
-    length = min(_RUN, len(words))
     covered = [False] * len(words)
-    for index, key in enumerate(_keys(words, length)):
+    for index, key in enumerate(_keys(words, _RUN)):
         if key in known:
-            covered[index : index + length] = [True] * length
+            covered[index : index + _RUN] = [True] * _RUN
     return covered

@@ -18,9 +18,8 @@ from protege.untrusted import one_line
 
 __all__ = ["html_to_text", "picture_marker", "readable"]
 
-_UNSEEN_TAGS = (
-    "style script head title template noscript noframes iframe object embed svg math canvas audio video select textarea"
-).split()
+_UNSEEN_TAGS = {"style", "script", "head", "title", "template", "noscript", "noframes", "iframe", "object", "embed"}
+_UNSEEN_TAGS |= {"svg", "math", "canvas", "audio", "video", "select", "textarea"}
 _UNSEEN_STYLE = re.compile(
     r"display:none|visibility:(?:hidden|collapse)|mso-hide:all|(?:^|;)opacity:0(?:\.0+)?(?![.\d])|color:transparent"
     r"|text-indent:-\d{3,}|(?:left|top):-\d{3,}|clip:rect\(0|(?:^|;)zoom:0(?![.\d])"
@@ -154,7 +153,7 @@ def _render_with_quotes(tree: HtmlElement) -> str:
 
 
 def _render(element: HtmlElement) -> str:
-    return Inscriptis(element, _LAYOUT).get_text().strip("\n")
+    return str(Inscriptis(element, _LAYOUT).get_text()).strip("\n")
 
 
 def _restored(text: str, quotes: list[str]) -> str:

@@ -6,6 +6,7 @@ with a code, for a person to see and to run again.
 
 import hashlib
 import logging
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -23,6 +24,8 @@ logger = logging.getLogger("protege.inbox")
 
 HEADER_LIMIT = 256 * 1024
 """Bytes that are kept of a mail which is too large."""
+
+_END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
 
 
 def receive(
@@ -89,7 +92,7 @@ def _deliver(inbound: InboundMail, mail: ParsedMail) -> InboundMail:
 def _store(raw: bytes, **envelope: object) -> InboundMail:
     """Commit the bytes and one row without persona, durably: not inside anybody's open transaction."""
     too_large = len(raw) > conf.load().mail_size_limit
-    kept = raw[:HEADER_LIMIT].split(b"\r\n\r\n", 1)[0] if too_large else raw
+    kept = _END_OF_HEADERS.split(raw[:HEADER_LIMIT], maxsplit=1)[0] if too_large else raw
     with transaction.atomic(durable=True):
         stored = RawMail.objects.create(sha256=hashlib.sha256(raw).hexdigest(), content=RawMail.pack(kept))
         return InboundMail.objects.create(

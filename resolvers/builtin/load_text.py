@@ -76,7 +76,9 @@ class LoadTextResolver(Resolver):
         role = Role(options.get("role") or Role.SYSTEM)
         if bool(text.strip()) == bool(name):
             raise ResolverError("A load_text step has exactly one of text and source.", code="bad_options")
-        return cls._of_source(name, role) if name else cls(lambda context: placeholders.fill(text, role, context), role=role)
+        if name:
+            return cls._of_source(name, role)
+        return cls(lambda context: placeholders.fill(text, role, context), role=role)
 
     @classmethod
     def _of_source(cls, name: str, role: Role) -> Self:
@@ -100,4 +102,5 @@ class LoadTextResolver(Resolver):
 
 def _label(text: str) -> str:
     """A text that has no name is known by its hash, so that two runs can be compared."""
-    return f"text@{hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]}"
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return f"text@{digest[:12]}"

@@ -135,7 +135,9 @@ import django
 from django.conf import settings
 
 settings.configure(
-    INSTALLED_APPS=["protege", "django.contrib.auth", "django.contrib.contenttypes", "personas", "threads", "resolvers"],
+    INSTALLED_APPS=[
+        "protege", "personas", "threads", "resolvers", "django.contrib.auth", "django.contrib.contenttypes"
+    ],
     DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
 )
 django.setup()

@@ -1,0 +1,172 @@
+"""A mail of ours, as Django sends it. Nothing that a model or a stranger wrote can add a header."""
+
+import html as entities
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import nh3
+from django.core.mail import EmailMultiAlternatives
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+
+from protege.exceptions import MailError
+from protege.mail import limits
+from protege.mail.attachments import clean_filename, default_filename
+from protege.mail.charsets import storable
+from protege.mail.headers import Mailbox, is_address, message_ids
+from protege.untrusted import cut, one_line
+
+AUTO_REPLIED = "auto-replied"
+AUTO_GENERATED = "auto-generated"
+
+_REPLY_MARKS = re.compile(r"(?:(?:re|aw|antw|sv|odp)\s?(?:\[\d{1,4}\])?\s?[:\uff1a]\s*)+", re.IGNORECASE)
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+_-]*/[a-z0-9][a-z0-9.+_-]*")
+_TAGS = {"a", "b", "blockquote", "br", "code", "dd", "del", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6"}
+_TAGS |= {"hr", "i", "li", "ol", "p", "pre", "s", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr"}
+_TAGS |= {"u", "ul"}
+_ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
+_SCHEMES = {"http", "https", "mailto"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """A mail to be sent: `text` is the model's Markdown, `auto` one of `auto-replied` and `auto-generated`.
+
+    `attachments` holds (file name, media type, bytes).
+    """
+
+    message_id: str
+    from_: Mailbox
+    to: Sequence[Mailbox]
+    subject: str
+    text: str
+    cc: Sequence[Mailbox] = ()
+    signature: str = ""
+    in_reply_to: str = ""
+    references: Sequence[str] = field(default_factory=tuple)
+    auto: str = AUTO_REPLIED
+    attachments: Sequence[tuple[str, str, bytes]] = ()
+
+    def __post_init__(self) -> None:
+        if self.auto not in (AUTO_REPLIED, AUTO_GENERATED):
+            raise ValueError(f"`auto` must be {AUTO_REPLIED!r} or {AUTO_GENERATED!r}, not {self.auto!r}.")
+
+
+def compose(outgoing: Outgoing) -> EmailMultiAlternatives:
+    """The mail with its text, its HTML alternative and its files; `MailError` for an address that is none."""
+    mail = EmailMultiAlternatives(
+        subject=one_line(storable(outgoing.subject), limits.SUBJECT_LENGTH),
+        body=plain_text(outgoing.text, outgoing.signature),
+        from_email=_formatted(outgoing.from_),
+        to=[_formatted(box) for box in outgoing.to],
+        cc=[_formatted(box) for box in outgoing.cc],
+        headers=_headers(outgoing),
+    )
+    mail.attach_alternative(html_text(outgoing.text, outgoing.signature), "text/html")
+    for number, (filename, media_type, data) in enumerate(outgoing.attachments, start=1):
+        kind = _sendable_type(media_type, data)
+        mail.attach(clean_filename(filename) or default_filename(kind, number), data, kind)
+    return mail
+
+
+def plain_text(text: str, signature: str = "") -> str:
+    """The Markdown as it is, with the signature below the customary line."""
+    body = _normalised(text)
+    signature = _normalised(signature)
+    return f"{body}\n\n-- \n{signature}" if signature else body
+
+
+def html_text(text: str, signature: str = "") -> str:
+    """The Markdown as sanitised HTML: no pictures, no raw HTML, links to http, https and mailto only."""
+    body = _normalised(text)
+    try:
+        html = _markdown().render(body)
+    except Exception:  # RecursionError on deeply nested Markdown: the text is sent as it stands
+        html = f"<pre>{entities.escape(body)}</pre>"
+    signature = entities.escape(_normalised(signature)).replace("\n", "<br>")
+    html += f"<p>-- <br>{signature}</p>" if signature else ""
+    return nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, url_schemes=_SCHEMES, link_rel="noopener noreferrer")
+
+
+def reply_subject(subject: str) -> str:
+    """`subject` as one line with exactly one `Re: ` before it, whatever marks other software had put there."""
+    line = one_line(storable(subject), limits.SUBJECT_LENGTH)
+    rest = line[found.end() :] if (found := _REPLY_MARKS.match(line)) else line
+    return "Re: " + cut(rest.strip() or "(no subject)", limits.SUBJECT_LENGTH - 4)
+
+
+def new_message_id(domain: str) -> str:
+    """An id of 128 random bits: naming one of ours is a proof of having seen it."""
+    try:
+        ascii_domain = domain.strip().lower().encode("idna").decode("ascii")
+    except UnicodeError:
+        ascii_domain = ""
+    usable = re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,180}[a-z0-9])?", ascii_domain)
+    return f"<{secrets.token_hex(16)}@{ascii_domain if usable else 'localhost.invalid'}>"
+
+
+def shortened_references(references: Sequence[str], in_reply_to: str = "") -> list[str]:
+    """The first and the newest ids, as many as a header line takes; the answered mail's id is the last."""
+    ids = message_ids(" ".join(references))
+    parents = message_ids(in_reply_to)
+    ids = [one for one in ids if one not in parents] + parents
+    room = limits.REFERENCES_BYTES - len("References: ")
+    newest: list[str] = []
+    for one in reversed(ids[1:]):
+        room_left = room - sum(len(kept.encode()) + 1 for kept in [*newest, *ids[:1]])
+        if len(one.encode()) > room_left:
+            break
+        newest.append(one)
+    return ids[:1] + newest[::-1]
+
+
+def _headers(outgoing: Outgoing) -> dict[str, str]:
+    own = message_ids(outgoing.message_id)
+    if len(own) != 1:
+        raise MailError("A mail needs one Message-ID. Make it with new_message_id().", code="bad_message_id")
+    parents = message_ids(outgoing.in_reply_to)
+    references = shortened_references(outgoing.references, outgoing.in_reply_to)
+    headers = {"Message-ID": own[0], "Auto-Submitted": outgoing.auto, "X-Auto-Response-Suppress": "All"}
+    if parents:
+        headers["In-Reply-To"] = parents[0]
+    if references:
+        headers["References"] = " ".join(references)
+    return headers
+
+
+def _formatted(box: Mailbox) -> str:
+    """`"Name" <address>`; the name is quoted, so that nothing in it is read as an address."""
+    if not is_address(box.address):
+        raise MailError("An address of this mail is not valid. Correct the recipients.", code="bad_address")
+    name = one_line(storable(box.name), limits.NAME_LENGTH)
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{quoted}" <{box.address}>' if name else box.address
+
+
+def _normalised(text: str) -> str:
+    return storable(text).replace("\r\n", "\n").replace("\r", "\n").strip("\n").rstrip()
+
+
+def _markdown() -> MarkdownIt:
+    # Beyond `maxNesting` the library drops text without a word; this much ends in a RecursionError before.
+    markdown = MarkdownIt("commonmark", {"html": False, "breaks": True, "maxNesting": 1_000}).enable(["table", "strikethrough"])
+    markdown.add_render_rule("image", _picture_as_text)
+    return markdown
+
+
+def _picture_as_text(renderer: RendererHTML, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
+    """A picture from elsewhere would tell its server who reads the mail: only its description stays."""
+    return entities.escape(str(tokens[index].content))
+
+
+def _sendable_type(media_type: str, data: bytes) -> str:
+    """The media type when Django can attach these bytes under it, else the one for any bytes."""
+    kind = media_type.strip().lower()
+    if not _MEDIA_TYPE.fullmatch(kind) or kind.startswith("multipart/"):
+        return "application/octet-stream"
+    if kind.startswith("message/") and (kind != "message/rfc822" or not data.isascii()):
+        return "application/octet-stream"
+    return kind

@@ -24,7 +24,7 @@ help: ## List the targets
 
 install: $(DEVELOP) ## Build .venv with everything for development
 
-demo: $(RUNTIME) ## Send a mail to a demo persona and show the answer, without network or keys
+demo: $(RUNTIME) ## Hand three mails to a demo persona and show the answers, without network or keys
 	@mkdir -p demo
 	@$(DEMO) $(BIN)/python manage.py demo
 

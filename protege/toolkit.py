@@ -7,7 +7,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from protege.exceptions import ToolFailure
@@ -61,8 +61,13 @@ class Tool:
     effect: ClassVar[Effect] = "write"
     arguments: "ClassVar[type[BaseModel] | None]" = None
 
-    def run(self, context: "Context", **arguments: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not implement run(context, **arguments).")
+    if TYPE_CHECKING:
+        # Each tool names its own arguments, which the types of a method could not say.
+        run: Callable[..., Any]
+    else:
+
+        def run(self, context, **arguments):
+            raise NotImplementedError(f"{type(self).__name__} does not implement run(context, **arguments).")
 
     def success(self, value: Any = None, *, on_record: Callable[[], None] | None = None) -> ToolResult:
         return ToolResult(outcome="success", value=value, on_record=on_record)
@@ -106,8 +111,8 @@ class Tool:
         return result
 
 
-@lru_cache(maxsize=256)
-def _arguments_model(tool: type[Tool]) -> "type[BaseModel]":
+@cache
+def _arguments_model(tool: Any) -> "type[BaseModel]":
     if tool.arguments is not None:
         return tool.arguments
     from pydantic import ConfigDict, create_model

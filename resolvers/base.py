@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django import forms
+from django.core.exceptions import ValidationError
 
 from protege.exceptions import ResolverError
 from protege.messages import ModelMessage, Notice, Part, Role, ToolCall, TracedMessage
-from resolvers.forms import NoOptionsForm, clean_by
+from resolvers.forms import NoOptionsForm, clean_by, complaints
 
 if TYPE_CHECKING:
     from protege.context import Context
@@ -21,6 +22,15 @@ class ResolverNotImplementedError(ResolverError, NotImplementedError):
     """A subclass of `Resolver` without a `resolve` of its own."""
 
     code = "resolver_not_implemented"
+
+
+class BadOptionsError(ResolverError):
+    """Stored options that the resolver's form refuses; the message names each and why."""
+
+    code = "bad_options"
+
+    def __init__(self, owner: str, error: ValidationError) -> None:
+        super().__init__(f"Correct the options of the step {owner}. {' '.join(complaints(error))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,11 @@ class Resolver:
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
         """An instance with the stored options, which are checked by the form once more: code and rows drift apart."""
-        return cls(**clean_by(cls.options_form, options, owner=cls.name or cls.__name__))
+        owner = cls.name or cls.__name__
+        try:
+            return cls(**clean_by(cls.options_form, options, owner=owner))
+        except ValidationError as error:
+            raise BadOptionsError(owner, error) from error
 
     def resolve(self, context: "Context") -> ModelMessage | Iterable[ModelMessage] | None:
         """One message, several, or None for "nothing to contribute". Reads the context and never changes it."""

@@ -1,11 +1,11 @@
 """Forms of resolver options: the fields that built-ins share, and the check of stored options through a form."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.core.exceptions import ValidationError
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model, QuerySet
 
@@ -91,11 +91,15 @@ class JSONObjectField(forms.JSONField):
 
 
 def json_value(value: Any) -> Any:
-    """`value` as plain JSON: dates as ISO text, rows as primary keys; NaN is a `ValidationError`."""
+    """`value` as plain JSON: dates as ISO text, rows as primary keys.
+
+    NaN and halves of emoji, which no database or provider takes, are a `ValidationError`.
+    """
     try:
-        return json.loads(json.dumps(value, cls=_OptionEncoder, allow_nan=False))
+        text = json.dumps(value, cls=_OptionEncoder, allow_nan=False, ensure_ascii=False)
+        return json.loads(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValidationError(f"This value cannot be stored as JSON: {error}", code="json") from None
+        raise ValidationError(f"This cannot be stored as JSON ({type(error).__name__}).", code="json") from None
 
 
 class _OptionEncoder(DjangoJSONEncoder):
@@ -122,22 +126,22 @@ def clean_by(form_class: type[forms.Form], options: object, *, owner: str) -> di
     bound = form_class(data={**absent, **options})
     if not bound.is_valid():
         raise ValidationError(bound.errors.as_data())
-    return {name: json_value(bound.cleaned_data[name]) for name in options}
+    return {name: _stored(name, bound.cleaned_data[name]) for name in options}
 
 
-def form_options(form: forms.Form, *, stored: Iterable[str] = ()) -> dict[str, Any]:
-    """The options to store for a valid bound form: those that say something else than the form does by itself.
-
-    Options that were `stored` already stay, so that saving a form without an edit changes nothing.
-    """
-    kept = set(stored)
-    values = {name: json_value(form.cleaned_data[name]) for name in form.fields}
-    return {name: value for name, value in values.items() if name in kept or not _says_nothing(form, name, value)}
+def _stored(name: str, value: Any) -> Any:
+    try:
+        return json_value(value)
+    except ValidationError as error:
+        raise ValidationError({name: error}) from None
 
 
-def _says_nothing(form: forms.Form, name: str, value: Any) -> bool:
-    initial = form.fields[name].initial
-    return bool(value == initial) or (initial is None and value in ("", None, {}, []))
+def complaints(error: ValidationError) -> list[str]:
+    """Each message of `error`, with the field it is about."""
+    if not hasattr(error, "error_dict"):
+        return error.messages
+    fields = error.message_dict.items()
+    return [text if name == NON_FIELD_ERRORS else f"{name}: {text}" for name, texts in fields for text in texts]
 
 
 def _refuse_unknown(options: Mapping[str, Any], legal: Mapping[str, forms.Field], owner: str) -> None:

@@ -1,6 +1,6 @@
-"""Checking steps as the admin, the API and imports do: what passes here can be stored."""
+"""Checking a step as the admin, the API and imports do: what passes here can be stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -33,31 +33,6 @@ def clean_options(key: str, options: object) -> dict[str, Any]:
     does not have (naming the legal ones) or that its form refuses (by field). Absent options stay absent.
     """
     return clean_by(resolver_class(key).options_form, options, owner=key)
-
-
-def clean_steps(steps: object) -> list[dict[str, Any]]:
-    """A list of steps, each complete and with clean options; a `ValidationError` names the step that is wrong."""
-    if not isinstance(steps, Sequence) or isinstance(steps, str | bytes):
-        raise ValidationError("The steps must be a list.", code="steps")
-    return [_clean_step(step, index) for index, step in enumerate(steps)]
-
-
-def _clean_step(step: object, index: int) -> dict[str, Any]:
-    shaped = step_shape(step, index)
-    try:
-        options = clean_options(shaped["resolver"], shaped["options"])
-    except UnknownResolverError as error:
-        raise ValidationError(f"Step {index + 1}: {error}", code=error.code) from error
-    except ValidationError as error:
-        raise ValidationError([f"Step {index + 1}: {line}" for line in _lines(error)], code="options") from error
-    return {**shaped, "options": options}
-
-
-def _lines(error: ValidationError) -> list[str]:
-    if not hasattr(error, "error_dict"):
-        return error.messages
-    fields = error.message_dict.items()
-    return [text if name == "__all__" else f"{name}: {text}" for name, texts in fields for text in texts]
 
 
 def step_shape(step: object, index: int) -> dict[str, Any]:

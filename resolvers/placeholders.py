@@ -27,20 +27,23 @@ WITHHELD_ADDRESS = "(an unusual address, not shown here)"
 Values = Mapping[str, str]
 
 
-class PlaceholderText(string.Template):
-    """`string.Template` with `{{ dotted.name }}` for placeholders and `{{{{` for a literal `{{`."""
-
-    delimiter = "{{"
-    flags = re.RegexFlag(0)
-    # Every repetition is bounded and no two of them can match the same character: linear in time on any text.
-    pattern = r"""
+# Every repetition is bounded and no two of them can match the same character: linear in time on any text.
+_PATTERN = r"""
     \{\{(?:
       (?P<escaped>\{\{)
       | [ \t]{0,8}(?P<named>[^\s{}]{1,100})[ \t]{0,8}\}\}
       | (?P<braced>(?!))
       | (?P<invalid>)
     )
-    """
+"""
+
+
+class PlaceholderText(string.Template):
+    """`string.Template` with `{{ dotted.name }}` for placeholders and `{{{{` for a literal `{{`."""
+
+    delimiter = "{{"
+    flags = re.RegexFlag(0)
+    pattern = _PATTERN  # type: ignore[assignment]  # the base class compiles it
 
 
 def _persona(name: str) -> Callable[["Context"], str]:
@@ -143,6 +146,6 @@ def fill(text: str, role: str, context: "Context") -> str:
 def _length(template: PlaceholderText, found: Values) -> int:
     """The length of the result, known before it is made: a short text can ask for a very long one."""
     length = len(template.template)
-    for match in re.compile(template.pattern).finditer(template.template):
+    for match in re.finditer(_PATTERN, template.template, re.VERBOSE):
         length += len(found.get(match["named"], "")) - len(match[0]) if match["named"] else -len(template.delimiter)
     return length

@@ -135,17 +135,22 @@ def _check_model(entry: object) -> str | None:
 
 
 def _field_complaint(entry: RegisteredModel) -> str | None:
+    columns = {field.name for field in entry.model._meta.concrete_fields}
     for name in (*entry.fields, *entry.lookups):
         if is_secret(name):
             return f"{name!r} looks like a password, key or token, which no model may read."
-        first = name.split("__")[0]
-        try:
-            field = None if first == "pk" else entry.model._meta.get_field(first)
-        except FieldDoesNotExist:
-            return f"it has no field {first!r}."
-        if name in entry.fields and not getattr(field, "concrete", False):
-            return f"{name!r} is no concrete field."
+        if name in entry.fields and name not in columns:
+            return f"it has no column {name!r}."
+        if not _is_field(entry.model, name.split("__")[0]):
+            return f"it has no field {name.split('__')[0]!r}."
     return None
+
+
+def _is_field(model: type[Model], name: str) -> bool:
+    try:
+        return name == "pk" or model._meta.get_field(name) is not None
+    except FieldDoesNotExist:
+        return False
 
 
 def _serializer_complaint(entry: RegisteredModel) -> str | None:

@@ -23,11 +23,16 @@ def header_block(message: "Message") -> str:
     ]
     if message.cc:
         lines.append(f"Cc: {mailboxes(message.cc)}")
-    lines.append(f"Date: {moment(message.sent_at or message.received_at)}")
+    lines.append(f"Date: {moment(dated(message))}")
     lines.append(f"Subject: {one_line(message.subject, SUBJECT_LIMIT)}")
     if message.is_inbound:
         lines.append(f"Trust: {message.trust}")
     return "\n".join(lines)
+
+
+def dated(message: "Message") -> datetime:
+    """What an inbound mail says of itself; of ours, when it was written, which no later delivery changes."""
+    return (message.is_inbound and message.sent_at) or message.received_at
 
 
 def mailbox(name: str, address: str) -> str:

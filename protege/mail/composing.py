@@ -152,7 +152,9 @@ def _normalised(text: str) -> str:
 
 def _markdown() -> MarkdownIt:
     # Beyond `maxNesting` the library drops text without a word; this much ends in a RecursionError before.
-    markdown = MarkdownIt("commonmark", {"html": False, "breaks": True, "maxNesting": 1_000}).enable(["table", "strikethrough"])
+    markdown = MarkdownIt("commonmark", {"html": False, "breaks": True, "maxNesting": 1_000}).enable(
+        ["table", "strikethrough"]
+    )
     markdown.add_render_rule("image", _picture_as_text)
     return markdown
 

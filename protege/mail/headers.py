@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import Message
 from email.policy import default as _policy
+from itertools import islice
 from typing import Any
 
 from protege.mail import limits
@@ -115,7 +116,7 @@ def _label(charset: str) -> str:
 
 def _may_join(pending: tuple[str, str, str], charset: str, encoding: str) -> bool:
     # Base64 can only go on where no padding ended it.
-    may_go_on = encoding == "q" or not pending[2].endswith("=") and len(pending[2]) % 4 == 0
+    may_go_on = encoding == "q" or (not pending[2].endswith("=") and len(pending[2]) % 4 == 0)
     return pending[:2] == (charset, encoding) and may_go_on
 
 
@@ -130,7 +131,7 @@ def mailboxes(msg: Message, name: str) -> list[Mailbox]:
     """
     found: dict[str, Mailbox] = {}
     for value in raw_values(msg, name):
-        for piece in _address_pieces(value[: limits.MAX_HEADER_BYTES]):
+        for piece in islice(_address_pieces(value[: limits.MAX_HEADER_BYTES]), 2 * limits.MAX_ADDRESSES):
             mailbox = _mailbox(piece)
             if mailbox is not None:
                 found.setdefault(mailbox.address, mailbox)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.message import Message
 from email.parser import BytesParser
+from itertools import islice
 
 from protege.mail import limits
 from protege.mail.attachments import ParsedAttachment
@@ -38,6 +39,9 @@ _NOTES = {
     "application/ms-tnef": "[This mail came as winmail.dat, a format of Outlook's own, and cannot be read here.]",
     "application/vnd.ms-tnef": "[This mail came as winmail.dat, a format of Outlook's own, and cannot be read here.]",
 }
+_TO_OLD_SOFTWARE = re.compile(r"(?i)multi-?part\s+message|\bMIME\s+format|\bMIME\s+message")
+_BOUNDARY = re.compile(rb"(?i)boundary=\"?([^\"\s;]{1,200})")
+_MAX_BOUNDARIES = 50
 # Fields that are kept when a header is too long: the others are traces of its way and marks for other software.
 _READ_FIELDS = re.compile(
     rb"(?i)(from|to|cc|reply-to|subject|date|message-id|in-reply-to|references|content-[a-z-]+|mime-version|sender"
@@ -138,12 +142,26 @@ def _fitting(head: bytes, walk: Walk) -> bytes:
 
 
 def _message(head: bytes, body: bytes, walk: Walk) -> Message:
-    for source in (head + b"\n" + body, head + b"\n"):
+    for source in (head + b"\n" + _bounded(head, body, walk), head + b"\n"):
         try:
             return BytesParser().parsebytes(source)
         except Exception:  # nesting of more than 1,000 levels raises RecursionError
             walk.warn("broken_mime")
     return Message()
+
+
+def _bounded(head: bytes, body: bytes, walk: Walk) -> bytes:
+    """The body up to twice the parts that are looked at: the standard parser builds an object for each."""
+    for boundary in set(_BOUNDARY.findall(head)) | set(islice(_boundaries(body), _MAX_BOUNDARIES)):
+        delimiter = b"--" + boundary
+        if body.count(delimiter) > 2 * limits.MAX_PARTS:
+            walk.warn("too_many_parts")
+            body = delimiter.join(body.split(delimiter, 2 * limits.MAX_PARTS)[:-1])
+    return body
+
+
+def _boundaries(body: bytes) -> Iterator[bytes]:
+    return (found[1] for found in _BOUNDARY.finditer(body))
 
 
 def _content(msg: Message, body: bytes, walk: Walk) -> tuple[str, list[ParsedAttachment]]:
@@ -180,6 +198,11 @@ def _instead_of_text(msg: Message, body: bytes, walk: Walk) -> str:
             return _NOTES[kind]
     if walk.calendars:
         return "[This mail is a calendar entry that cannot be read here.]"
+    strays = [text for text in walk.strays if not _TO_OLD_SOFTWARE.search(text[:1_000])]
+    if strays:
+        walk.warn("broken_mime")
+        stray = "\n\n".join(strays)[: limits.MAX_TEXT_BYTES]
+        return tidy(decode(stray.encode("utf-8", "surrogateescape")).replace("\r\n", "\n"))
     if walk.files or "broken_mime" not in walk.warnings:
         return ""
     return tidy(decode(body[: limits.MAX_TEXT_BYTES]).replace("\r\n", "\n").replace("\r", "\n"))
@@ -244,7 +267,7 @@ def _delivered_to(msg: Message) -> Iterator[str]:
     for name, value in msg.raw_items():
         field_name = name.lower()
         above = above and field_name != "received"
-        if field_name not in ("delivered-to", "x-original-to") or field_name in seen or seen and not above:
+        if field_name not in ("delivered-to", "x-original-to") or field_name in seen or (seen and not above):
             continue
         seen.add(field_name)
         one: Message = Message()

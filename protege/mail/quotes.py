@@ -240,7 +240,7 @@ def _unknown_lines(block: _Block, known: set[str]) -> list[str]:
 
 def _stays(index: int, fresh: set[int], block: _Block, quoted: list[list[str]]) -> bool:
     """Fresh lines stay, and headings and wordless lines that stand next to one."""
-    return index in fresh or index < block.heading or not quoted[index] and bool({index - 1, index + 1} & fresh)
+    return index in fresh or index < block.heading or (not quoted[index] and bool({index - 1, index + 1} & fresh))
 
 
 def _announces(lines: list[str], index: int) -> bool:

@@ -26,7 +26,6 @@ _UNSEEN_STYLE = re.compile(
 )
 _FLAT_STYLE = re.compile(r"(?:^|;)(?:max-height|max-width|height|width):0(?:\.0+)?(?:px|pt|em|rem|%)?(?:;|!|$)")
 _NO_SIZE = re.compile(r"(?:^|;)font-size:0(?:\.0+)?(?:px|pt|em|rem|%)?(?:;|!|$)")
-_SIZE = re.compile(r"font-size:")
 _CLASS_OR_ID = re.compile(r"^(?:[a-z]+[0-9]?)?([.#][\w-]+)$")
 _SENTINEL = re.compile("[\ue000\ue001]")
 _QUOTE = re.compile("[ \t]*\ue000([0-9]+)\ue001[ \t]*")
@@ -69,28 +68,43 @@ def _laid_out(html: str, pictures: Mapping[str, str]) -> str:
 
 
 def _remove_unseen(tree: HtmlElement) -> None:
-    hidden_names = _hidden_by_sheet(tree)
-    unseen = [element for element in tree.iter(etree.Element) if _is_unseen(element, hidden_names)]
-    for element in unseen:
-        if element.getparent() is not None:
-            element.drop_tree()
+    hidden_names, sized = _hidden_by_sheet(tree), _holders_of_sizes(tree)
+    for element in list(tree.iter(etree.Element)):
+        if _is_unseen(element, hidden_names) or (_has_no_size(element) and element not in sized):
+            _empty(element)
+
+
+def _empty(element: HtmlElement, text: str = "") -> None:
+    """Leave `text` in the element's place; cutting it out of the tree would be quadratic in its siblings."""
+    element.clear(keep_tail=True)
+    element.tag, element.text = "span", text or None
 
 
 def _is_unseen(element: HtmlElement, hidden_names: set[str]) -> bool:
     if element.tag in _UNSEEN_TAGS or "hidden" in element.attrib or element.get("type", "").lower() == "hidden":
         return True
     names = {f".{name}" for name in element.get("class", "").split()} | {f"#{element.get('id', '')}"}
-    return bool(hidden_names & names) or _hides(element.get("style", ""), element)
+    return bool(hidden_names & names) or _hides(_compact(element.get("style", "")))
 
 
-def _hides(style: str, element: HtmlElement) -> bool:
-    style = _compact(style)
-    if _UNSEEN_STYLE.search(style) or "overflow:hidden" in style and _FLAT_STYLE.search(style):
-        return True
-    # Layout tables have size 0 and visible children that set their own.
-    return bool(_NO_SIZE.search(style)) and not any(
-        _SIZE.search(_compact(child.get("style", ""))) for child in element.iterdescendants(etree.Element)
-    )
+def _hides(style: str) -> bool:
+    flat = "overflow:hidden" in style and _FLAT_STYLE.search(style)
+    return bool(flat or _UNSEEN_STYLE.search(style))
+
+
+def _has_no_size(element: HtmlElement) -> bool:
+    return _NO_SIZE.search(_compact(element.get("style", ""))) is not None
+
+
+def _holders_of_sizes(tree: HtmlElement) -> set[HtmlElement]:
+    """All elements with something of a size of its own in them: layout tables of size 0 hold visible text."""
+    holders: set[HtmlElement] = set()
+    for element in tree.iter(etree.Element):
+        if "font-size:" in _compact(element.get("style", "")) and not _has_no_size(element):
+            while element is not None and element not in holders:
+                holders.add(element)
+                element = element.getparent()
+    return holders
 
 
 def _compact(style: str) -> str:
@@ -131,8 +145,7 @@ def _mark_pictures(tree: HtmlElement, pictures: Mapping[str, str]) -> None:
             marker = picture_marker(pictures.get(unquote(source[4:]), "") or image.get("alt", ""))
         else:
             marker = ""
-        image.tail = f"{marker}{image.tail or ''}"
-        image.drop_tree()
+        _empty(image, marker)
 
 
 def _render_with_quotes(tree: HtmlElement) -> str:
@@ -201,8 +214,10 @@ def _is_unseen_tag(name: str, tag: str) -> bool:
         return False
     style = re.search(r"""style\s*=\s*(?:"([^"]*)"|'([^']*)'|(\S+))""", tag[:2_000], re.IGNORECASE)
     declared = _compact(next(filter(None, style.groups()), "")) if style else ""
-    return name in _UNSEEN_TAGS or re.search(r"\shidden(?:[\s=]|$)", tag) is not None or bool(
-        _UNSEEN_STYLE.search(declared) or _NO_SIZE.search(declared)
+    return (
+        name in _UNSEEN_TAGS
+        or re.search(r"\shidden(?:[\s=]|$)", tag) is not None
+        or bool(_UNSEEN_STYLE.search(declared) or _NO_SIZE.search(declared))
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.message import Message
 from email.parser import BytesParser
+from itertools import islice
 from urllib.parse import unquote
 
 from protege.mail import limits
@@ -48,6 +49,8 @@ class Walk:
     files: list[ParsedAttachment] = field(default_factory=list)
     html: list[str] = field(default_factory=list)
     calendars: list[str] = field(default_factory=list)
+    strays: list[str] = field(default_factory=list)
+    """Text outside of all parts: a word to old software, or a part whose delimiter was damaged."""
     parts: int = 0
 
     def warn(self, code: str) -> None:
@@ -69,12 +72,14 @@ class Walk:
             return self._children(part, kind, depth)
         if part.is_multipart():  # message/delivery-status is parsed into blocks of fields
             return self._file(part, _source(part), damaged=False)
-        if kind.startswith("multipart/") or part.get_content_maintype() == "multipart":
+        if kind.startswith("multipart/") or "boundary=" in raw_value(part, "Content-Type").lower():
             return self._unsplit(part, depth)
         return self._leaf(part, kind, parent)
 
     def _children(self, part: Message, kind: str, depth: int) -> list[Piece]:
-        children = [child for child in part.get_payload() if isinstance(child, Message)]
+        self.strays += [text for text in (part.preamble, part.epilogue) if text and text.strip()]
+        below = (child for child in part.get_payload() if isinstance(child, Message))
+        children = list(islice(below, limits.MAX_PARTS + 1))
         found = [self.pieces(child, depth=depth + 1, parent=kind) for child in children]
         if kind == "multipart/alternative":
             return _best(found)
@@ -127,9 +132,7 @@ class Walk:
             inner = decode_base64(inner)[0] or inner
         return self._file(part, inner, damaged=not inner, in_text=False)
 
-    def _file(
-        self, part: Message, data: bytes, *, damaged: bool, in_text: bool = True
-    ) -> list[Piece]:
+    def _file(self, part: Message, data: bytes, *, damaged: bool, in_text: bool = True) -> list[Piece]:
         if len(self.files) >= limits.MAX_ATTACHMENTS:
             self.warn("too_many_attachments")
             return []

@@ -20,12 +20,12 @@ STEP_KEYS = ("resolver", "options", "enabled", "on_error")
 
 DEFAULT_CHAINS: dict[str, list[dict[str, Any]]] = {
     Trigger.MESSAGE: [
-        {"resolver": "load_text", "options": {"source": "persona-instructions"}},
+        {"resolver": "load_text", "options": {"text": "{{ persona.instructions }}"}},
         {"resolver": "thread_history", "options": {}},
     ],
     Trigger.RESPONSIBILITY: [
-        {"resolver": "load_text", "options": {"source": "persona-instructions"}},
-        {"resolver": "load_text", "options": {"source": "responsibility-instructions", "role": "user"}},
+        {"resolver": "load_text", "options": {"text": "{{ persona.instructions }}"}},
+        {"resolver": "load_text", "options": {"text": "{{ responsibility.instructions }}", "role": "user"}},
     ],
 }
 """What a new persona starts with."""

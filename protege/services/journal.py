@@ -10,8 +10,9 @@ from django.db.models.functions import Now
 
 from protege.context import Context
 from protege.exceptions import LeaseLostError, ToolFailure
-from protege.inference.adapter import Reply, RequestedCall, wire_sha256
 from protege.inference.loop import ToolStart
+from protege.inference.replies import Reply, RequestedCall, total_cost
+from protege.inference.wire import wire_sha256
 from protege.services import run_life
 from protege.toolkit import Tool, ToolResult
 from protege.untrusted import storable
@@ -23,23 +24,27 @@ _STATUS = {"success": ToolUseStatus.OK, "failure": ToolUseStatus.ERROR, "retry":
 class RunJournal:
     """The database side of `protege.inference.loop.Journal`; every method raises `LeaseLostError` when taken over."""
 
-    def __init__(self, run: Run, context: Context, tools: Sequence[Tool]) -> None:
+    def __init__(self, run: Run, context: Context, tools: Sequence[Tool], *, first_turn: int = 0) -> None:
         self.run = run
+        self.first_turn = first_turn
         self.context = context
         self.tools = {tool.name: tool for tool in tools}
-        self.posted_any = False
+        self.replies: list[Reply] = []
 
     def before_request(self, turn: int, seconds: float) -> None:
         run_life.renew(self.run, seconds)
 
     def posted(self, turn: int, body: bytes) -> None:
         """Keep the hash of the first body: it is what the preview can be held against."""
-        if not self.posted_any:
-            self.posted_any = True
+        if not self.replies and turn == self.first_turn:
             run_life.write(self.run, wire_sha256=wire_sha256(body))
 
     def responded(self, turn: int, reply: Reply) -> None:
+        self.replies.append(reply)
+        cost = total_cost(self.replies)
         usage: dict[str, Any] = {
+            "cost": cost,
+            "currency": reply.currency if cost is not None else "",
             "input_tokens": F("input_tokens") + reply.usage.input_tokens,
             "output_tokens": F("output_tokens") + reply.usage.output_tokens,
             "cached_tokens": F("cached_tokens") + reply.usage.cached_tokens,

@@ -16,7 +16,8 @@ from protege import conf
 from protege.context import Context
 from protege.exceptions import ProtegeError, RunRefusedError
 from protege.inference import Request, build_request
-from protege.inference.adapter import check_model, context_window
+from protege.inference.adapter import context_window
+from protege.inference.naming import check_model
 from protege.inference.tokens import DEFAULT_WINDOW, output_reserve
 from protege.messages import ModelMessage, Notice, Role, TracedMessage
 from protege.services import documents

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from protege.inference.adapter import Wire, capture, redact_wire
+from protege.inference.adapter import capture
 from protege.inference.tokens import MARGIN, estimate_message, estimate_text
+from protege.inference.wire import Wire, redact_wire
 from protege.messages import DocumentPart, ImagePart, ModelMessage, TextPart, TracedMessage
 from protege.services.preparing import Prepared
 from protege.toolkit import canonical_json

@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from personas.models import Persona, ReplyMode
 from protege.exceptions import MailError
+from protege.mail.composing import plain_text
 from protege.mail.parsing import ParsedAttachment, ParsedMail
 from protege.mail.text import readable
 from protege.services import run_life
@@ -222,7 +223,9 @@ def _thread_texts(thread: EmailThread) -> list[str]:
     if thread.pk is None:
         return []
     placed = Message.objects.filter(thread=thread, sequence__isnull=False).order_by("-sequence")
-    return list(placed.values_list("text_body", flat=True)[:KNOWN_TEXTS])
+    texts = placed.values_list("direction", "text_body")[:KNOWN_TEXTS]
+    signature = thread.persona.signature
+    return [text if direction == Direction.INBOUND else plain_text(text, signature) for direction, text in texts]
 
 
 def _attachment(message: Message, item: ParsedAttachment) -> Attachment:

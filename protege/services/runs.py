@@ -59,6 +59,7 @@ def _ask(run: Run) -> Answer:
     if prepared.refusal is not None:
         raise prepared.refusal
     context = prepared.context
+    first_turn = _turns_taken(run)
     return run_loop(
         prepared.request,
         model=prepared.model,
@@ -66,8 +67,8 @@ def _ask(run: Run) -> Answer:
         context=context,
         config=context.config,
         limits=Limits.from_config(context.config),
-        journal=RunJournal(run, context, prepared.tools),
-        previous=_turns_taken(run),
+        journal=RunJournal(run, context, prepared.tools, first_turn=first_turn),
+        previous=first_turn,
     )
 
 
@@ -93,7 +94,6 @@ def _conclude(run: Run, answer: Answer) -> None:
     """End the run and write its answer in one transaction; the first statement finds out whether it is still ours."""
     with transaction.atomic():
         run_life.finish(run, RunStatus.SUCCEEDED)
-        Run.objects.filter(pk=run.pk).update(cost=answer.cost, currency=answer.currency)
         released = outgoing.release_held(run)
         already = any(message.origin == Origin.ANSWER for message in released)
         if run.kind == RunKind.REPLY and not already:

@@ -35,21 +35,28 @@ def path_complaint(path: str) -> str | None:
     return None
 
 
-def below_prompt_root(path: str) -> Path:
+def below_prompt_root(path: str, root: Path) -> Path:
     """The real place of a path that the admin names; `ResolverError` when it lies, or links, anywhere else."""
-    root = conf.load().prompt_root.resolve()
     wrong = path_complaint(path)
     if wrong is None:
-        target = (root / path).resolve()
-        wrong = _target_complaint(target, root)
-    if wrong is not None:
+        target = _real(root / path)
+        wrong = _target_complaint(target, _real(root)) if target is not None else "It leads nowhere."
+    if wrong is not None or target is None:
         raise ResolverError(f"The prompt file {path!r} cannot be loaded. {wrong}", code="prompt_path")
     return target
 
 
-def _target_complaint(target: Path, root: Path) -> str | None:
+def _real(path: Path) -> Path | None:
+    """The path without links; None for one that no file system can have, such as a loop of links."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
+def _target_complaint(target: Path, root: Path | None) -> str | None:
     """A link is judged by where it leads: to another visible prompt, or nowhere."""
-    if not target.is_relative_to(root):
+    if root is None or not target.is_relative_to(root):
         return "It leads out of the prompt folder."
     return path_complaint(target.relative_to(root).as_posix())
 
@@ -74,7 +81,7 @@ class LoadFileForm(forms.Form):
 
 def _check_file(path: str) -> None:
     try:
-        target = below_prompt_root(path)
+        target = below_prompt_root(path, conf.load().prompt_root)
         _decoded(_read(target, path), path)
     except ResolverError as error:
         raise ValidationError(str(error), code=error.code) from error
@@ -115,7 +122,7 @@ class LoadFileResolver(Resolver):
         if path is None:
             return None
         shown = str(path)
-        target = below_prompt_root(shown) if self._confined else conf.base_dir() / path
+        target = self._place(path, context)
         raw = _read(target, shown)
         text = _decoded(raw, shown)
         if not text.strip():
@@ -126,6 +133,9 @@ class LoadFileResolver(Resolver):
         if self.path_from is not None:
             return self.path_from(context)
         return _with_slugs(str(self.path), context) if self._confined else self.path
+
+    def _place(self, path: str | Path, context: "Context") -> Path:
+        return below_prompt_root(str(path), context.config.prompt_root) if self._confined else conf.base_dir() / path
 
 
 def _with_slugs(path: str, context: "Context") -> str | None:
@@ -138,17 +148,15 @@ def _with_slugs(path: str, context: "Context") -> str | None:
 
 
 def _read(target: Path, shown: str) -> bytes:
-    if not target.is_file():
-        raise ResolverFileNotFoundError(shown, str(target.absolute()))
     try:
-        return target.read_bytes()
-    except FileNotFoundError:
-        raise ResolverFileNotFoundError(shown, str(target.absolute())) from None
+        if target.is_file():
+            return target.read_bytes()
     except OSError as error:
         raise ResolverError(
-            f"The prompt file {shown!r} cannot be read ({type(error).__name__}). Check its permissions.",
+            f"The prompt file {shown!r} cannot be read ({type(error).__name__}). Check its name and permissions.",
             code="prompt_unreadable",
         ) from error
+    raise ResolverFileNotFoundError(shown, str(target.absolute()))
 
 
 def _decoded(raw: bytes, shown: str) -> str:

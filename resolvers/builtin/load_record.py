@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, Self
 from django import forms
 from django.core.exceptions import ValidationError
 
-from protege.exceptions import ResolverError
 from protege.messages import ModelMessage, Role
 from resolvers import records
-from resolvers.base import Resolver
+from resolvers.base import BadOptionsError, Resolver
 from resolvers.forms import JSONObjectField, RoleField
 from resolvers.registry import models, register_resolver, sources
-from resolvers.selection import FILTER_VALUES, Selection, model_named, serializer_complaint
+from resolvers.selection import FILTER_VALUES, Selection, serializer_complaint
 from resolvers.sources import source_named, withheld
 
 if TYPE_CHECKING:
@@ -23,11 +22,14 @@ Loader = Callable[["Context"], Any]
 MODEL_OPTIONS = ("filters", "order_by", "limit")
 
 
-class OrderField(forms.CharField):
+class OrderField(forms.Field):
     """Names of fields with commas between them; stored options may hold a list as well."""
 
     def to_python(self, value: Any) -> str:
-        return super().to_python(", ".join(map(str, value)) if isinstance(value, list | tuple) else value)
+        items = value if isinstance(value, list | tuple) else [value or ""]
+        if not all(isinstance(item, str) for item in items):
+            raise ValidationError("Enter names of fields with commas between them.", code="invalid")
+        return ", ".join(items).strip()
 
 
 class LoadRecordForm(forms.Form):
@@ -37,7 +39,7 @@ class LoadRecordForm(forms.Form):
         help_text='With a model: {"email__iexact": "message.from_address"}. A lookup that the registration lists, and '
         f"one of: {', '.join(FILTER_VALUES)}. A blank value finds nothing.",
     )
-    order_by = OrderField(required=False, max_length=200, help_text="Such as -created_at, name.")
+    order_by = OrderField(required=False, help_text="Such as -created_at, name.")
     limit = forms.IntegerField(required=False, min_value=1, help_text="Most records to read; empty: PROTEGE's limit.")
     serialize = forms.CharField(required=False, max_length=100, help_text="A registered method; empty: JSON.")
     role = RoleField()
@@ -58,6 +60,9 @@ def check_options(options: Mapping[str, Any]) -> None:
     """`ValidationError` by option for whatever code has not registered."""
     if bool(options.get("source")) == bool(options.get("model")):
         raise ValidationError("Give exactly one of source and model.", code="one_of")
+    limit = options.get("limit")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise ValidationError({"limit": "Enter a whole number from 1 on, or nothing."})
     if options.get("model"):
         Selection.from_options(options)
         return
@@ -97,14 +102,10 @@ class LoadRecordResolver(Resolver):
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
-        if options.get("source"):
-            source_named(options["source"])
-        if options.get("model"):
-            model_named(str(options["model"]))
         try:
             check_options(options)
         except ValidationError as error:
-            raise ResolverError(f"The options of load_record are refused. {' '.join(error.messages)}") from error
+            raise BadOptionsError(cls.name, error) from error
         return cls._of_model(options) if options.get("model") else cls._of_source(options)
 
     @classmethod

@@ -12,7 +12,7 @@ from protege.messages import ModelMessage, Role
 from resolvers import placeholders
 from resolvers.base import Resolver
 from resolvers.forms import RoleField
-from resolvers.registry import register_resolver, sources
+from resolvers.registry import register_resolver, register_source, sources
 from resolvers.sources import source_named, withheld
 
 if TYPE_CHECKING:
@@ -104,3 +104,13 @@ def _label(text: str) -> str:
     """A text that has no name is known by its hash, so that two runs can be compared."""
     digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
     return f"text@{digest[:12]}"
+
+
+@register_source("persona-instructions", label="The persona's instructions")
+def persona_instructions(context: "Context") -> str:
+    return context.persona.instructions
+
+
+@register_source("responsibility-instructions", label="The responsibility's instructions")
+def responsibility_instructions(context: "Context") -> str | None:
+    return context.responsibility.instructions if context.responsibility is not None else None

@@ -2,18 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from django import forms
-from django.db.models import Case, F, IntegerField, Q, QuerySet, When
+from django.db.models import Case, F, IntegerField, Q, When
 from django.db.models.functions import Coalesce
 
-from protege.messages import ModelMessage, Role, ToolCall
+from protege.messages import ModelMessage, Role
 from resolvers.base import Resolver
 from resolvers.registry import register_resolver
 from threads.models import Attachment, Direction, Message, MessageStatus, ToolUse
-from threads.models.tooluse import REPLAY_RESULT_LIMIT
+from threads.rounds import rounds
 
 if TYPE_CHECKING:
     from protege.context import Context
@@ -45,9 +44,9 @@ SLOT = Case(
 """Where a mail stands: an answer right after the mail it answers, all others where they were received or sent."""
 
 
-def prior_messages(message: Message, limit: int | None) -> list[Message]:
+def prior_messages(message: Message, limit: int | None) -> Sequence[Message]:
     """The most recent `limit` mails before `message`, oldest first. By sequence, never by a clock. One query."""
-    rows: QuerySet[Message] = Message.objects.filter(IN_HISTORY, thread_id=message.thread_id).annotate(slot=SLOT)
+    rows = Message.objects.filter(IN_HISTORY, thread_id=message.thread_id).annotate(slot=SLOT)
     if message.sequence is not None:
         rows = rows.filter(slot__lt=message.sequence)
     if message.pk is not None:
@@ -67,27 +66,22 @@ def files_of(messages: Sequence[Message]) -> dict[int, list[Attachment]]:
     return files
 
 
-Round = list[ToolUse]
-
-
-class Rounds:
-    """The tool rounds of a stretch of history: those that a mail triggered, and those of runs without a mail."""
+class ToolUses:
+    """The calls of a stretch of history: those that a mail triggered, and those of runs without a mail."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
-        self._by_message: dict[int, list[Round]] = defaultdict(list)
-        self._by_run: dict[int, list[Round]] = defaultdict(list)
-        for (run, _), uses in groupby(_tool_uses(messages), key=lambda use: (use.run_id, use.turn_index)):
-            together = list(uses)
-            trigger = together[0].message_id
-            home = self._by_run[run] if trigger is None else self._by_message[trigger]
-            home.append(together)
+        self._by_message: dict[int, list[ToolUse]] = defaultdict(list)
+        self._by_run: dict[int, list[ToolUse]] = defaultdict(list)
+        for use in _tool_uses(messages):
+            home = self._by_run[use.run_id] if use.message_id is None else self._by_message[use.message_id]
+            home.append(use)
 
-    def triggered_by(self, message: Message) -> list[Round]:
-        """The rounds that follow an inbound mail."""
+    def triggered_by(self, message: Message) -> list[ToolUse]:
+        """The calls that follow an inbound mail."""
         return self._by_message.get(message.pk, [])
 
-    def take_before(self, message: Message) -> list[Round]:
-        """The rounds that stand before an outbound mail; the run's first mail takes them."""
+    def take_before(self, message: Message) -> list[ToolUse]:
+        """The calls that stand before an outbound mail; of several mails of one run, the first takes them."""
         return self._by_run.pop(message.run_id, []) if message.run_id is not None else []
 
 
@@ -142,23 +136,24 @@ class ThreadHistoryResolver(Resolver):
         messages = prior_messages(current, self.limit)
         if not messages:
             return None
-        rounds = Rounds(messages) if self.include_tool_calls else None
-        return list(self._turns(messages, files_of(messages), rounds)) or None
+        uses = ToolUses(messages) if self.include_tool_calls else None
+        return list(self._turns(messages, files_of(messages), uses)) or None
 
     def _turns(
-        self, messages: Sequence[Message], files: dict[int, list[Attachment]], rounds: Rounds | None
+        self, messages: Sequence[Message], files: dict[int, list[Attachment]], uses: ToolUses | None
     ) -> Iterator[ModelMessage]:
         """The turns in order. An exchange is everything up to and with a mail of the persona."""
         exchange = 0
         for message in messages:
-            if rounds is not None and not message.is_inbound:
-                yield from self._rounds(rounds.take_before(message), exchange)
+            if uses is not None and not message.is_inbound:
+                yield from self._rounds(uses.take_before(message), exchange)
             turn = self._turn(message, files.get(message.pk, []), exchange)
             if turn is not None:
                 yield turn
-            if rounds is not None and message.is_inbound:
-                yield from self._rounds(rounds.triggered_by(message), exchange)
-            exchange += turn is not None and not message.is_inbound
+            if uses is not None and message.is_inbound:
+                yield from self._rounds(uses.triggered_by(message), exchange)
+            if turn is not None and not message.is_inbound:
+                exchange += 1
 
     def _turn(self, message: Message, files: Sequence[Attachment], exchange: int) -> ModelMessage | None:
         if message.says_nothing(files):
@@ -167,31 +162,6 @@ class ThreadHistoryResolver(Resolver):
         turn = ModelMessage(role, message.to_llm_text(files))
         return self._record(turn, sources=[f"message:{message.pk}"], exchange=exchange)
 
-    def _rounds(self, rounds: Iterable[Round], exchange: int) -> Iterator[ModelMessage]:
-        for uses in rounds:
-            calls = _calls(uses)
-            sources = [f"tool_use:{use.pk}" for use in uses]
-            asked = ModelMessage(Role.ASSISTANT, "", tool_calls=calls)
-            yield self._record(asked, sources=sources, exchange=exchange)
-            for use, call, source in zip(uses, calls, sources, strict=True):
-                answer = ModelMessage(Role.TOOL, use.replay_result(REPLAY_RESULT_LIMIT), tool_call_id=call.id)
-                yield self._record(answer, sources=[source], exchange=exchange)
-
-
-def _calls(uses: Round) -> list[ToolCall]:
-    """The calls of one round. Stored ids are the provider's and may be equal or missing; here each names one call."""
-    calls: list[ToolCall] = []
-    given: set[str] = set()
-    for use in uses:
-        call = use.to_tool_call()
-        calls.append(ToolCall(id=_unused(call.id or f"call_{use.position}", given), name=call.name, input=call.input))
-        given.add(calls[-1].id)
-    return calls
-
-
-def _unused(name: str, given: set[str]) -> str:
-    candidate, number = name, 1
-    while candidate in given:
-        number += 1
-        candidate = f"{name}-{number}"
-    return candidate
+    def _rounds(self, uses: Iterable[ToolUse], exchange: int) -> Iterator[ModelMessage]:
+        for traced in rounds(uses):
+            yield self._record(traced.message, sources=traced.sources, exchange=exchange)

@@ -40,7 +40,8 @@ def test_a_mail_reads_back_as_it_was_meant() -> None:
     )
     read = parse(mail.message().as_bytes())
     assert (read.to, read.cc) == ([ANA], [Mailbox("", "ben@client.example")])
-    assert read.message_id == "<own@desk.example>" and read.in_reply_to == "<q@client.example>"
+    assert read.message_id == "<own@desk.example>"
+    assert read.in_reply_to == "<q@client.example>"
     assert read.references == ["<p@client.example>", "<q@client.example>"]
     assert read.text_body == "We are **open**.\n\n--\nHelper\nDesk"
     assert [one.filename for one in read.attachments] == ["Grüße.pdf"]
@@ -48,7 +49,8 @@ def test_a_mail_reads_back_as_it_was_meant() -> None:
 
 
 def test_a10_our_mail_says_that_a_machine_wrote_it() -> None:
-    assert sent()["Auto-Submitted"] == "auto-replied" and sent()["X-Auto-Response-Suppress"] == "All"
+    assert sent()["Auto-Submitted"] == "auto-replied"
+    assert sent()["X-Auto-Response-Suppress"] == "All"
     assert sent(auto="auto-generated")["Auto-Submitted"] == "auto-generated"
     with pytest.raises(ValueError, match="auto-replied"):
         outgoing(auto="no")
@@ -104,8 +106,12 @@ def test_html_has_no_pictures_no_scripts_and_only_safe_links() -> None:
         "<script>x</script><img src=x>\n\n| a | b |\n|---|---|\n| 1 | 2 |",
         "<b>Helper</b>",
     )
-    assert "<strong>b</strong>" in html and 'href="https://a.example"' in html and "mailto:a@b.example" in html
-    assert "<table>" in html and "plan" in html and "&lt;b&gt;Helper" in html
+    assert "<strong>b</strong>" in html
+    assert 'href="https://a.example"' in html
+    assert "mailto:a@b.example" in html
+    assert "<table>" in html
+    assert "plan" in html
+    assert "&lt;b&gt;Helper" in html
     for unsafe in ("<img", "<script", 'href="javascript', "x.gif"):
         assert unsafe not in html
 
@@ -117,7 +123,9 @@ def test_deeply_nested_markdown_is_sent_all_the_same() -> None:
 def test_references_keep_the_first_and_the_newest_within_a_line() -> None:
     many = [f"<{'x' * 60}{number}@client.example>" for number in range(50)]
     short = shortened_references(many, "<parent@client.example>")
-    assert short[0] == many[0] and short[-1] == "<parent@client.example>" and short[-2] == many[-1]
+    assert short[0] == many[0]
+    assert short[-1] == "<parent@client.example>"
+    assert short[-2] == many[-1]
     assert len("References: " + " ".join(short)) <= 998
     assert message_ids(raw_value(sent(references=many), "References")) == shortened_references(many)
 
@@ -129,7 +137,9 @@ def test_long_ids_leave_whole() -> None:
 
 def test_own_ids_are_random_and_belong_to_the_domain() -> None:
     first, second = new_message_id("Desk.Example"), new_message_id("Desk.Example")
-    assert first != second and first.endswith("@desk.example>") and len(first) == len("<@desk.example>") + 32
+    assert first != second
+    assert first.endswith("@desk.example>")
+    assert len(first) == len("<@desk.example>") + 32
     assert new_message_id("bad domain>\n").endswith("@localhost.invalid>")
 
 

@@ -53,7 +53,9 @@ def test_a22_visible_text_stays(shown: str) -> None:
 
 
 def test_a22_deep_nesting_falls_back_to_stripped_tags() -> None:
-    text = html_to_text("<div>" * 5_000 + "<style>p{}</style><b style='display:none'>NO</b>a &amp; b" + "</div>" * 5_000)
+    text = html_to_text(
+        "<div>" * 5_000 + "<style>p{}</style><b style='display:none'>NO</b>a &amp; b" + "</div>" * 5_000
+    )
     assert text.strip() == "a & b"
 
 
@@ -63,7 +65,9 @@ def test_a_picture_of_the_mail_leaves_its_name_and_a_remote_one_nothing() -> Non
 
 
 def test_quoted_blocks_of_html_are_marked() -> None:
-    html = "<div>New</div><div>On 3 Feb 2026 Helper wrote:</div><blockquote>Old<blockquote>Older</blockquote></blockquote>"
+    html = (
+        "<div>New</div><div>On 3 Feb 2026 Helper wrote:</div><blockquote>Old<blockquote>Older</blockquote></blockquote>"
+    )
     assert [line for line in html_to_text(html).splitlines() if line.strip("> ")][-2:] == ["> Old", ">> Older"]
 
 
@@ -80,7 +84,9 @@ def test_a23_answers_between_quotes_are_kept_with_what_they_answer() -> None:
     assert text.index("Which colour") < text.index("Blue.") < text.index("how many") < text.index("Three, please.")
     assert QUOTE_LABEL not in text
     first_contact = readable(body, thread_texts=[])
-    assert first_contact.count(QUOTE_LABEL) == 2 and "Blue." in first_contact and "> Which colour" in first_contact
+    assert first_contact.count(QUOTE_LABEL) == 2
+    assert "Blue." in first_contact
+    assert "> Which colour" in first_contact
 
 
 def test_a23_a_quote_that_nobody_stored_is_kept_and_labelled() -> None:
@@ -91,7 +97,9 @@ def test_a23_a_quote_that_nobody_stored_is_kept_and_labelled() -> None:
 
 def test_a23_a_forward_with_an_empty_top_is_kept_and_labelled() -> None:
     text = readable(parsed("a23b_forward_empty_top").text_body, thread_texts=[])
-    assert text.startswith(QUOTE_LABEL) and "The lorry comes on Thursday." in text and "From: Ben" in text
+    assert text.startswith(QUOTE_LABEL)
+    assert "The lorry comes on Thursday." in text
+    assert "From: Ben" in text
 
 
 def test_a23_ten_rounds_of_known_quotes_leave_only_what_is_new() -> None:
@@ -114,12 +122,18 @@ def test_a23_the_block_of_fields_of_outlook_is_a_quote() -> None:
 
 
 def test_a23_a_quote_with_one_changed_word_is_not_held() -> None:
-    text = readable("Please do.\n\n> Pay 900 euros to the account of Cora.", thread_texts=["Pay 100 euros to the account of Cora."])
-    assert "900" in text and QUOTE_LABEL in text
+    text = readable(
+        "Please do.\n\n> Pay 900 euros to the account of Cora.", thread_texts=["Pay 100 euros to the account of Cora."]
+    )
+    assert "900" in text
+    assert QUOTE_LABEL in text
 
 
 def test_a23_a_body_of_nothing_but_known_quotes_is_given_whole() -> None:
-    assert readable("> Hello there, dear friend", thread_texts=["Hello there, dear friend"]) == "> Hello there, dear friend"
+    assert (
+        readable("> Hello there, dear friend", thread_texts=["Hello there, dear friend"])
+        == "> Hello there, dear friend"
+    )
     assert readable("", thread_texts=[]) == readable(" \n", thread_texts=[]).strip() == ""
 
 
@@ -148,7 +162,9 @@ def test_a_sentence_of_ones_own_with_a_colon_is_no_quote() -> None:
     assert readable(body, thread_texts=[]) == body
 
 
-@pytest.mark.parametrize("piece", ["> " * 30, "On 1 wrote:\n", "From: a\nTo: b\nDate: c\n", "On 1 @ ", "_" * 50, "\n> a\nb"])
+@pytest.mark.parametrize(
+    "piece", ["> " * 30, "On 1 wrote:\n", "From: a\nTo: b\nDate: c\n", "On 1 @ ", "_" * 50, "\n> a\nb"]
+)
 def test_time_is_linear_in_crafted_text(piece: str) -> None:
     body = piece * (400_000 // len(piece))
     started = time.monotonic()

@@ -26,7 +26,7 @@ class Search(BaseModel):
 class WithModel(LookUp):
     arguments = Search
 
-    def run(self, context: Context, query: str) -> Any:  # type: ignore[override]
+    def run(self, context: Context, query: str) -> Any:
         return query.upper()
 
 
@@ -64,7 +64,7 @@ def test_bad_arguments_tell_the_model_how_to_call_again(context: Context, argume
 
 def test_an_exception_is_a_failure_without_its_text(context: Context) -> None:
     class Broken(LookUp):
-        def run(self, context: Context, order: int) -> Any:  # type: ignore[override]
+        def run(self, context: Context, order: int) -> Any:
             raise RuntimeError("the password is hunter2")
 
     result = Broken().call(context, {"order": 7})
@@ -75,7 +75,7 @@ def test_an_exception_is_a_failure_without_its_text(context: Context) -> None:
 
 def test_a_value_that_is_no_json_is_a_failure(context: Context) -> None:
     class Odd(LookUp):
-        def run(self, context: Context, order: int) -> Any:  # type: ignore[override]
+        def run(self, context: Context, order: int) -> Any:
             return {"when": object()}
 
     assert Odd().call(context, {"order": 7}).outcome == "failure"
@@ -90,7 +90,7 @@ def test_success_failure_and_retry(context: Context) -> None:
 
 def test_a_tool_failure_keeps_its_code(context: Context) -> None:
     class Refusing(LookUp):
-        def run(self, context: Context, order: int) -> Any:  # type: ignore[override]
+        def run(self, context: Context, order: int) -> Any:
             raise ToolFailure("not that one", code="unknown_order")
 
     assert Refusing().call(context, {"order": 7}).code == "unknown_order"
@@ -98,7 +98,7 @@ def test_a_tool_failure_keeps_its_code(context: Context) -> None:
 
 def test_registration_refuses_what_is_no_tool() -> None:
     with pytest.raises(RegistryError, match="no subclass"):
-        register_tool(str)  # type: ignore[type-var, arg-type]
+        register_tool(str)  # type: ignore[arg-type]
     with pytest.raises(RegistryError, match="description"):
         register_tool(type("Mute", (Tool,), {"name": "mute"}))
     with pytest.raises(RegistryError, match="effect"):

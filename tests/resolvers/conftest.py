@@ -8,7 +8,8 @@ import pytest
 
 from personas.models import Persona, Responsibility
 from protege.context import Context
-from threads.models import Direction, Message, MessageStatus, Trust
+from tests.factories import EmailThreadFactory
+from threads.models import Direction, EmailThread, Message, MessageStatus, Trust
 
 NOW = datetime(2026, 3, 6, 23, 30, tzinfo=UTC)
 
@@ -59,3 +60,9 @@ def reply() -> MakeContext:
 def scheduled() -> Context:
     duty = Responsibility(slug="weekly", name="Weekly report", instructions="Write the report.", subject="Report")
     return Context(persona=persona(), responsibility=duty, now=NOW)
+
+
+@pytest.fixture
+def thread() -> EmailThread:
+    thread: EmailThread = EmailThreadFactory()
+    return thread

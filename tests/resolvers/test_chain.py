@@ -80,7 +80,9 @@ def test_use_takes_resolver_classes_only() -> None:
 
 def test_a_failing_step_raises_without_the_text_and_with_its_cause(scheduled: Context) -> None:
     chain = ResolverChain().use(Says, ModelMessage("user", "a")).use(Breaks)
-    with pytest.raises(ResolverError, match=r"Step 1 \(breaks\) of the persona desk/ada failed with KeyError") as caught:
+    with pytest.raises(
+        ResolverError, match=r"Step 1 \(breaks\) of the persona desk/ada failed with KeyError"
+    ) as caught:
         chain.run(scheduled)
     assert "the text of a mail" not in str(caught.value)
     assert isinstance(caught.value.__cause__, KeyError)

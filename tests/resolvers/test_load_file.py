@@ -138,6 +138,15 @@ def test_no_link_leads_out_or_to_a_hidden_file(prompts: Path, scheduled: Context
     assert from_admin(scheduled, path="inner.md")[0].content == "You are Ada."
 
 
+def test_what_no_file_system_can_have_is_refused(prompts: Path, scheduled: Context) -> None:
+    (prompts / "loop.md").symlink_to(prompts / "loop.md")
+    for path in ("loop.md", "\ud83d.md", "x" * 300 + ".md"):
+        with pytest.raises(ResolverError):
+            from_admin(scheduled, path=path)
+        with pytest.raises(ValidationError):
+            clean_options("load_file", {"path": path})
+
+
 def test_slugs_are_replaced_plainly(prompts: Path, scheduled: Context, reply: MakeContext) -> None:
     (prompts / "ada").mkdir()
     (prompts / "ada" / "weekly.md").write_text("Every week.", encoding="utf-8")
@@ -163,9 +172,9 @@ def test_the_form_says_at_once_what_is_missing_or_unreadable(prompts: Path) -> N
     assert clean_options("load_file", {"path": "{persona}.md"}) == {"path": "{persona}.md"}
 
 
-def test_the_prompt_root_is_below_base_dir_by_default(settings: Settings, tmp_path: Path, scheduled: Context) -> None:
+def test_the_prompt_root_is_below_base_dir_by_default(settings: Settings, tmp_path: Path, reply: MakeContext) -> None:
     settings.BASE_DIR = tmp_path
     settings.PROTEGE = {key: value for key, value in settings.PROTEGE.items() if key != "PROMPT_ROOT"}
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "a.md").write_text("default", encoding="utf-8")
-    assert from_admin(scheduled, path="a.md")[0].content == "default"
+    assert from_admin(reply(), path="a.md")[0].content == "default"

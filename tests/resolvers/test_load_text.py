@@ -84,7 +84,16 @@ def test_the_day_is_that_of_the_persona(scheduled: Context) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["persona.pk", "persona.__class__", "persona.delete", "settings.SECRET_KEY", "persona", "Persona.Name", "a|b", "x()"],
+    [
+        "persona.pk",
+        "persona.__class__",
+        "persona.delete",
+        "settings.SECRET_KEY",
+        "persona",
+        "Persona.Name",
+        "a|b",
+        "x()",
+    ],
 )
 def test_an_unknown_name_is_a_form_error_and_an_error_of_the_run(name: str, scheduled: Context) -> None:
     text = f"Hello {{{{ {name} }}}}"
@@ -168,6 +177,13 @@ def test_the_form_offers_every_name() -> None:
 # Registered sources
 
 
+def test_instructions_are_sources_too(reply: MakeContext, scheduled: Context) -> None:
+    assert from_admin(reply(), source="persona-instructions") == [ModelMessage("system", "You are Ada.")]
+    duty = {"source": "responsibility-instructions", "role": "user"}
+    assert from_admin(scheduled, **duty) == [ModelMessage("user", "Write the report.")]
+    assert from_admin(reply(), **duty) == []
+
+
 def test_a_registered_source_says_its_text(scheduled: Context) -> None:
     with temporary_source("greeting", lambda context: f" Hello from {context.persona.name} "):
         assert clean_options("load_text", {"source": "greeting"}) == {"source": "greeting"}
@@ -178,9 +194,9 @@ def test_a_registered_source_says_its_text(scheduled: Context) -> None:
 
 
 def test_a_source_that_nobody_registers_is_named(scheduled: Context) -> None:
-    with pytest.raises(ResolverError, match="'os.getcwd'"):
+    with pytest.raises(ResolverError, match=r"'os\.getcwd'"):
         from_admin(scheduled, source="os.getcwd")
-    with pytest.raises(ValidationError, match="os.getcwd"):
+    with pytest.raises(ValidationError, match=r"os\.getcwd"):
         clean_options("load_text", {"source": "os.getcwd"})
 
 

@@ -7,11 +7,13 @@ import pytest
 from django import forms
 from django.core.exceptions import ValidationError
 
-from protege.exceptions import UnknownResolverError
-from resolvers import Resolver
-from resolvers.builtin import LoadRecordResolver, LoadTextResolver, ThreadHistoryResolver
-from resolvers.forms import JSONObjectField, form_options
-from resolvers.options import clean_options, clean_steps
+from personas.models import Persona
+from protege.context import Context
+from protege.exceptions import ResolverError, UnknownResolverError
+from resolvers import Resolver, ResolverChain
+from resolvers.builtin import LoadRecordResolver, ThreadHistoryResolver
+from resolvers.forms import JSONObjectField
+from resolvers.options import clean_options
 from resolvers.registry import temporary_resolver
 
 
@@ -52,7 +54,10 @@ def test_a_wrong_value_is_an_error_of_its_field(key: str, options: dict[str, Any
 def test_an_unknown_option_is_refused_with_the_legal_ones() -> None:
     with pytest.raises(ValidationError, match=r"'limits'.*limit, include_tool_calls"):
         clean_options("thread_history", {"limits": 3})
-    with temporary_resolver(type("Plain", (Resolver,), {"name": "plain"})), pytest.raises(ValidationError, match="none"):
+    with (
+        temporary_resolver(type("Plain", (Resolver,), {"name": "plain"})),
+        pytest.raises(ValidationError, match="none"),
+    ):
         clean_options("plain", {"a": 1})
 
 
@@ -74,24 +79,6 @@ def test_cleaned_options_are_plain_json() -> None:
     with temporary_resolver(type("Dated", (Resolver,), {"name": "dated", "options_form": DateForm})):
         assert clean_options("dated", {"since": "2026-03-07"}) == {"since": "2026-03-07"}
         assert clean_options("dated", {"since": date(2026, 3, 7)}) == {"since": "2026-03-07"}
-
-
-def test_steps_are_completed_and_a_wrong_one_is_numbered() -> None:
-    assert clean_steps([{"resolver": "thread_history"}]) == [
-        {"resolver": "thread_history", "options": {}, "enabled": True, "on_error": "fail"}
-    ]
-    good = {"resolver": "thread_history"}
-    for wrong, message in [
-        ({"resolver": "gone"}, "Step 2: .*'gone'"),
-        ({"resolver": "thread_history", "options": {"limit": -1}}, "Step 2: limit: "),
-        ({"resolver": "thread_history", "options": {"max": 1}}, "Step 2: thread_history has no option 'max'"),
-        ({"resolver": "thread_history", "on_errors": "skip"}, "Step 2 has no key 'on_errors'"),
-    ]:
-        with pytest.raises(ValidationError, match=message):
-            clean_steps([good, wrong])
-    for no_list in ({}, "steps", None):
-        with pytest.raises(ValidationError, match="list"):
-            clean_steps(no_list)
 
 
 # JSON typed in the admin (field case D04)
@@ -140,14 +127,26 @@ def test_nan_in_stored_options_is_refused_too() -> None:
         clean_options("load_record", {"filters": {"a": float("nan")}})
 
 
-def test_a_form_stores_what_it_says_and_no_more() -> None:
-    form = LoadTextResolver.options_form(data={"text": "Hi", "source": "", "role": "system"})
-    assert form.is_valid()
-    assert form_options(form) == {"text": "Hi"}
-    assert form_options(form, stored={"text": "old", "role": "system"}) == {"text": "Hi", "role": "system"}
-    history = ThreadHistoryResolver.options_form(data={"limit": "", "include_tool_calls": "on"})
-    assert history.is_valid()
-    assert form_options(history) == {"limit": None}
+def test_half_an_emoji_is_refused_before_it_is_stored() -> None:
+    with pytest.raises(ValidationError) as caught:
+        clean_options("load_text", {"text": "\ud83d hi"})
+    assert list(caught.value.message_dict) == ["text"]
+
+
+def test_rows_are_stored_by_primary_key_and_nothing_odd_at_all() -> None:
+    class AnyForm(forms.Form):
+        thing = forms.Field()
+
+    with temporary_resolver(type("Things", (Resolver,), {"name": "things", "options_form": AnyForm})):
+        assert clean_options("things", {"thing": Persona(pk=7)}) == {"thing": 7}
+        with pytest.raises(ValidationError):
+            clean_options("things", {"thing": object()})
+
+
+def test_options_that_the_form_has_come_to_refuse_name_themselves(scheduled: Context) -> None:
+    steps = [{"resolver": "thread_history", "options": {"include_tool_calls": 1}}]
+    with pytest.raises(ResolverError, match=r"thread_history\. include_tool_calls: Enter true or false"):
+        ResolverChain.from_steps(steps).run(scheduled)
 
 
 def test_an_empty_filter_is_an_empty_object() -> None:

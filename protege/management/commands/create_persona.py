@@ -12,7 +12,7 @@ from django.utils.text import slugify
 from personas.models import DEFAULT_TENANT, Persona, ReplyMode
 from protege import conf
 from protege.exceptions import ConfigurationError
-from protege.inference.adapter import check_model
+from protege.inference.naming import check_model
 from protege.services import chains
 
 

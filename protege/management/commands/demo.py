@@ -22,7 +22,7 @@ ADDRESS = "ada@demo.example"
 DEMO_USER = "demo"
 INSTRUCTIONS = "You are Ada. You look after the orders of a small lamp shop and answer its mail."
 CHAIN: list[dict[str, Any]] = [
-    {"resolver": "load_text", "options": {"source": "persona-instructions"}},
+    {"resolver": "load_text", "options": {"text": "{{ persona.instructions }}"}},
     {"resolver": "load_file", "options": {"path": "house-rules.md"}},
     {"resolver": "load_text", "options": {"text": "You write as {{ persona.name }} from {{ persona.address }}."}},
     {"resolver": "thread_history", "options": {"limit": 20}},

@@ -1,0 +1,27 @@
+"""The OpenAPI description of the API, and its pages for people. Closed like all the rest."""
+
+from django.apps import apps
+from django.templatetags.static import static
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from rest_framework.permissions import IsAuthenticated
+
+SIDECAR = "drf_spectacular_sidecar"
+
+
+class SchemaView(SpectacularAPIView):
+    permission_classes = [IsAuthenticated]
+
+
+class DocsView(SpectacularSwaggerSplitView):
+    """Swagger UI, its script apart from the page, from the sidecar package where that is installed."""
+
+    permission_classes = [IsAuthenticated]
+    url_name = "protege-api:schema"
+    title = "Protege"
+
+    @staticmethod
+    def _swagger_ui_resource(filename: str) -> str:
+        if apps.is_installed(SIDECAR):
+            return static(f"{SIDECAR}/swagger-ui-dist/{filename}")
+        found: str = SpectacularSwaggerSplitView._swagger_ui_resource(filename)
+        return found

@@ -83,7 +83,10 @@ class Persona(models.Model):
     )
     signature = models.TextField(blank=True, help_text="Put under every mail it sends.")
     allowed_senders = models.JSONField(
-        default=list, blank=True, validators=[validate_names], help_text="Patterns such as *@client.example; empty: all."
+        default=list,
+        blank=True,
+        validators=[validate_names],
+        help_text="Patterns such as *@client.example; empty: all.",
     )
     denied_senders = models.JSONField(
         default=list, blank=True, validators=[validate_names], help_text="Patterns; they win over every other rule."
@@ -92,7 +95,10 @@ class Persona(models.Model):
         default=list, blank=True, validators=[validate_names], help_text="Patterns of your own people."
     )
     form_senders = models.JSONField(
-        default=list, blank=True, validators=[validate_names], help_text="Patterns of contact forms that write for others."
+        default=list,
+        blank=True,
+        validators=[validate_names],
+        help_text="Patterns of contact forms that write for others.",
     )
     own_lists = models.JSONField(
         default=list, blank=True, validators=[validate_names], help_text="Patterns of mailing lists in front of it."
@@ -216,11 +222,7 @@ class Responsibility(models.Model):
                 violation_error_message="This persona has a responsibility with that slug already.",
             ),
         ]
-        indexes = [
-            models.Index(
-                fields=["next_run_at"], name="responsibility_due", condition=models.Q(enabled=True)
-            )
-        ]
+        indexes = [models.Index(fields=["next_run_at"], name="responsibility_due", condition=models.Q(enabled=True))]
 
     def __str__(self) -> str:
         return f"responsibility {self.slug}"

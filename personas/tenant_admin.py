@@ -18,6 +18,9 @@ from protege.principals import Scope
 
 Rows = QuerySet[Any]
 
+DeletionSummary = tuple[list[Any], dict[str, int], set[str], list[Any]]
+"""What `get_deleted_objects` gives: what goes, counts by name, permissions that lack, and what stands against it."""
+
 
 def visible_rows(rows: Any, owner: str | None, request: HttpRequest) -> Rows:
     """Those of `rows` that the asker may see; nobody in particular sees none.

@@ -17,9 +17,13 @@ LOOKALIKE_MARK = "(look-alike of a fence removed)"
 # Tag characters, bidirectional embeddings, overrides and isolates: they hide text from people.
 _HIDING = re.compile("[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\u061c\u200e\u200f]")
 # Zero-width characters are part of emoji and of several scripts; between ASCII characters they only split words.
-_STRAY_ZERO_WIDTH = re.compile("(?<=[\x00-\x7f])[\u200b\u200c\u200d\u2060\ufeff]+(?=[\x00-\x7f]|$)|^[\u200b\u2060\ufeff]+")
+_STRAY_ZERO_WIDTH = re.compile(
+    "(?<=[\x00-\x7f])[\u200b\u200c\u200d\u2060\ufeff]+(?=[\x00-\x7f]|$)|^[\u200b\u2060\ufeff]+"
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_LOOKALIKE = re.compile(r"[<＜﹤‹〈⟨《«][\s/／⁄∕]{0,4}untrusted[\s_\-‐-―−]{0,3}text[^>＞﹥›〉⟩》»\n]{0,200}[>＞﹥›〉⟩》»]?", re.IGNORECASE)
+_LOOKALIKE = re.compile(
+    r"[<＜﹤‹〈⟨《«][\s/／⁄∕]{0,4}untrusted[\s_\-‐-―−]{0,3}text[^>＞﹥›〉⟩》»\n]{0,200}[>＞﹥›〉⟩》»]?", re.IGNORECASE
+)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _BLANKS = re.compile(r"\s+")
 
@@ -48,8 +52,11 @@ def cut(text: str, limit: int) -> str:
 def _continues(text: str, index: int) -> bool:
     """True when the character at `index` belongs to the one before it."""
     joiners = "\u200d\ufe0e\ufe0f"
-    return text[index] in joiners or text[index - 1] == "\u200d" or unicodedata.combining(text[index]) != 0 or (
-        "\U0001f3fb" <= text[index] <= "\U0001f3ff"
+    return (
+        text[index] in joiners
+        or text[index - 1] == "\u200d"
+        or unicodedata.combining(text[index]) != 0
+        or ("\U0001f3fb" <= text[index] <= "\U0001f3ff")
     )
 
 

@@ -19,9 +19,7 @@ def rounds(uses: Iterable[ToolUse], *, exchange: int | None = None) -> Iterator[
 def _round(uses: list[ToolUse], exchange: int | None) -> Iterator[TracedMessage]:
     calls = _told_apart([use.to_tool_call() for use in uses])
     sources = tuple(f"tool_use:{use.pk}" for use in uses)
-    yield TracedMessage(
-        message=ModelMessage(Role.ASSISTANT, "", tool_calls=calls), sources=sources, exchange=exchange
-    )
+    yield TracedMessage(message=ModelMessage(Role.ASSISTANT, "", tool_calls=calls), sources=sources, exchange=exchange)
     for use, call, source in zip(uses, calls, sources, strict=True):
         result = ModelMessage(Role.TOOL, use.replay_result(), tool_call_id=call.id)
         yield TracedMessage(message=result, sources=(source,), exchange=exchange)

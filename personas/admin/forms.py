@@ -14,6 +14,12 @@ from personas.models import Persona, PersonaAddress, Responsibility
 from protege.principals import Scope
 from protege.toolkit import tools
 
+PERSONA_FIELDS = (
+    "name", "slug", "address", "is_active", "instructions", "signature", "timezone", "model", "fallback_models",
+    "context_window", "max_output_tokens", "monthly_budget", "reply_mode", "holding_reply", "quote_history", "tools",
+    "tool_policies", "history_scopes", "allowed_senders", "denied_senders", "staff_senders", "form_senders", "own_lists",
+)  # fmt: skip
+
 PATTERNS = "One pattern a line, such as *@client.example. "
 
 
@@ -40,7 +46,7 @@ class PersonaForm(forms.ModelForm):
         widget=forms.Textarea(attrs={"rows": 3, "cols": 60, "spellcheck": "false"}),
         help_text='Tool name to allow, ask or deny, such as {"send_email": "ask"}.',
     )
-    history_scopes = NamesField(offered=_scope_choices, help_text="Owner scopes its history tool may use; none: no use.")
+    history_scopes = NamesField(offered=_scope_choices, help_text="Owner scopes its history tool may use.")
     allowed_senders = LinesField(help_text=f"{PATTERNS}Empty: everybody.")
     denied_senders = LinesField(help_text=f"{PATTERNS}They win over every other rule.")
     staff_senders = LinesField(help_text=f"{PATTERNS}Your own people.")
@@ -49,7 +55,7 @@ class PersonaForm(forms.ModelForm):
 
     class Meta:
         model = Persona
-        fields = "__all__"
+        fields = PERSONA_FIELDS
         widgets = {"instructions": _text(14), "signature": _text(4), "holding_reply": _text(2)}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -94,7 +100,7 @@ class ResponsibilityForm(forms.ModelForm):
 
     class Meta:
         model = Responsibility
-        fields = "__all__"
+        fields = ("persona", "name", "slug", "instructions", "schedule", "recipients", "subject", "enabled")
         widgets = {"instructions": _text(10)}
 
     def clean_schedule(self) -> str:

@@ -13,7 +13,7 @@ from django.utils.text import get_text_list
 
 from personas.admin.forms import AliasForm, AliasFormSet, PersonaForm
 from personas.models import Persona, PersonaAddress
-from personas.tenant_admin import TenantAdmin, VisibleChoices
+from personas.tenant_admin import DeletionSummary, TenantAdmin, VisibleChoices
 from protege.exceptions import StaleRevisionError
 from protege.identity import principal_of
 from protege.services import chains
@@ -110,7 +110,7 @@ class PersonaAdmin(TenantAdmin):
 
     # Deleting and what is there instead
 
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> DeletionSummary:
         """What deleting takes along, or why it cannot be: told from counts, as a persona may have a million mails."""
         personas = list(objs)
         protected = [line for persona in personas if (line := _what_keeps(persona))]
@@ -145,7 +145,7 @@ class PersonaAdmin(TenantAdmin):
 
 
 def _what_keeps(persona: Persona) -> str:
-    """"persona ada has 12 threads and 3 runs", or nothing. One count a kind."""
+    """ "persona ada has 12 threads and 3 runs", or nothing. One count a kind."""
     counts = {words: getattr(persona, name).count() for name, words in KEPT.items()}
     kept = [f"{count} {words if count > 1 else words[:-1]}" for words, count in counts.items() if count]
     return f"persona {persona} has {get_text_list(kept, 'and')}" if kept else ""

@@ -29,16 +29,20 @@ SCOPE_PARAMETERS = [
 ]
 
 
-class ProtegeView(APIView):
-    """JSON in and out, one shape of errors, and no OPTIONS answer that would describe what is behind a form."""
+class ErrorShape(APIView):
+    """One shape of errors, also in a host that has chosen another for its own API."""
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
+        return errors.handle
+
+
+class ProtegeView(ErrorShape):
+    """JSON in and out, and no OPTIONS answer that would describe what is behind a form."""
 
     renderer_classes = [JSONRenderer]
     parser_classes = [StrictJSONParser]
     metadata_class = None
     schema = AutoSchema()
-
-    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
-        return errors.handle
 
 
 class VisibleRows(ProtegeView, GenericAPIView[Any]):

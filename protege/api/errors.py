@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import Http404
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
@@ -38,7 +39,7 @@ STATUSES: dict[type[ProtegeError], int] = {
 }
 """What the caller can do something about. The other errors are ours, and stay errors of the server."""
 
-BAD_REQUEST_CODES = ("unknown_scope", "bad_cursor", "bad_limit")
+BAD_REQUEST_CODES = ("unknown_scope", "as_persona", "bad_cursor", "bad_limit")
 """Codes of what is wrong with the request itself, whatever class the error has."""
 
 
@@ -85,14 +86,13 @@ def status_of(error: ProtegeError) -> int | None:
 def _code(error: Exception) -> str:
     if isinstance(error, ProtegeError):
         return error.code
-    if isinstance(error, ValidationError | exceptions.ValidationError):
-        return "invalid"
+    if isinstance(error, Http404):
+        return exceptions.NotFound.default_code
+    if isinstance(error, PermissionDenied):
+        return exceptions.PermissionDenied.default_code
     if isinstance(error, exceptions.APIException) and isinstance(error.detail, exceptions.ErrorDetail):
         return str(error.detail.code)
-    return _BY_CLASS.get(type(error).__name__, "error")
-
-
-_BY_CLASS = {"Http404": "not_found", "PermissionDenied": "permission_denied"}
+    return exceptions.ValidationError.default_code
 
 
 def _lines(data: Any, place: str = "") -> Iterator[str]:

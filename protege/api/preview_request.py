@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from protege import conf
 from protege.api import shapes
-from protege.inference.adapter import check_model
+from protege.inference.naming import check_model
 from protege.services import chains
 
 SUBJECTS = ("message", "responsibility", "mail")

@@ -67,9 +67,11 @@ def asking(request: HttpRequest) -> tuple[Principal, Scope]:
     cannot see that one.
     """
     principal, scope = principal_of(request), granted_scope(request)
-    if scope is not Scope.SELF:
-        return principal, scope
     named = request.GET.get("as_persona")
+    if scope is not Scope.SELF:
+        if named is not None:
+            raise ScopeError("`as_persona` goes with scope=self. Add that, or leave it out.", code="as_persona")
+        return principal, scope
     if named is None:
         raise ScopeError("The scope 'self' needs the identity of a persona. Name it by as_persona=<id>.")
     persona = _personas_of(principal).filter(pk=named).first() if _ID.fullmatch(named) else None
@@ -84,7 +86,7 @@ def visible_personas(request: HttpRequest) -> PersonaQuerySet:
     They belong to a tenant and to no correspondent, so that such a caller sees those of his tenant, and an admin
     all; `?scope=` narrows that, as it does for everything else.
     """
-    if "scope" in request.GET:
+    if "scope" in request.GET or "as_persona" in request.GET:
         return Persona.objects.visible_to(*asking(request))
     return _personas_of(principal_of(request))
 

@@ -5,14 +5,16 @@ from django.templatetags.static import static
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.permissions import IsAuthenticated
 
+from protege.api.base import ErrorShape
+
 SIDECAR = "drf_spectacular_sidecar"
 
 
-class SchemaView(SpectacularAPIView):
+class SchemaView(ErrorShape, SpectacularAPIView):
     permission_classes = [IsAuthenticated]
 
 
-class DocsView(SpectacularSwaggerSplitView):
+class DocsView(ErrorShape, SpectacularSwaggerSplitView):
     """Swagger UI, its script apart from the page, from the sidecar package where that is installed."""
 
     permission_classes = [IsAuthenticated]

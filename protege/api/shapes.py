@@ -69,9 +69,8 @@ class KnownFieldsSerializer(serializers.Serializer[Any]):
             unknown = sorted(set(data) - set(self.fields))
             if unknown:
                 legal = ", ".join(self.fields)
-                raise serializers.ValidationError(
-                    [f"Unknown key {name!r}. Use: {legal}." for name in map(str, unknown)]
-                )
+                complaints = [f"Unknown key {name!r}. Use: {legal}." for name in unknown]
+                raise serializers.ValidationError({"non_field_errors": complaints})
         return super().to_internal_value(data)
 
 

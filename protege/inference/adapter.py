@@ -73,9 +73,7 @@ def context_window(model: str) -> int | None:
     return info.context_window
 
 
-async def _send(
-    request: Request, target: ModelTarget, max_tokens: int, timeout: float, posted: list[bytes]
-) -> Reply:
+async def _send(request: Request, target: ModelTarget, max_tokens: int, timeout: float, posted: list[bytes]) -> Reply:
     async with _client(_transport_of(target), posted, timeout) as client:
         model = build_model(target, key=target.key(), http_client=client)
         try:

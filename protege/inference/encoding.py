@@ -110,25 +110,35 @@ def _call(call: ToolCall) -> "library.ToolCallPart":
 
 
 def _request_part(turn: ModelMessage, names: dict[str, str]) -> Any:
-    from pydantic_ai.messages import SystemPromptPart, ToolReturnPart, UserPromptPart
+    from pydantic_ai.messages import SystemPromptPart, UserPromptPart
 
     if turn.role is Role.SYSTEM:
         return SystemPromptPart(turn.text)
     if turn.role is Role.TOOL:
-        call_id = turn.tool_call_id or ""
-        outcome = "failed" if _is_error(turn.text) else "success"
-        return ToolReturnPart(names.get(call_id, "unknown"), turn.text or NO_RESULT, call_id, outcome=outcome)
+        return _tool_return(turn, names)
     if isinstance(turn.content, str):
         return UserPromptPart(turn.content)
     return UserPromptPart([_user_content(part) for part in turn.parts])
 
 
-def _is_error(result: str) -> bool:
+def _tool_return(turn: ModelMessage, names: dict[str, str]) -> Any:
+    """A result; a failure goes as the library's own kind of it, which each provider has a form for."""
+    from pydantic_ai.messages import ToolReturnPart
+
+    call_id = turn.tool_call_id or ""
+    name, error = names.get(call_id, "unknown"), _error_of(turn.text)
+    if error is not None:
+        return ToolReturnPart(name, canonical_json(error), call_id, outcome="failed")
+    return ToolReturnPart(name, turn.text or NO_RESULT, call_id)
+
+
+def _error_of(result: str) -> Any | None:
+    """What a failed `ToolResult` says, without the frame that the library puts round it again."""
     try:
         parsed = json.loads(result)
     except (ValueError, RecursionError):
-        return False
-    return isinstance(parsed, dict) and "error" in parsed
+        return None
+    return parsed["error"] if isinstance(parsed, dict) and set(parsed) == {"error"} else None
 
 
 def _user_content(part: Part) -> Any:

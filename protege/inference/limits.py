@@ -43,7 +43,9 @@ class Spent:
             )
         left = self.limits.seconds - (time.monotonic() - self.started)
         if left <= 0:
-            raise RunRefusedError(f"The run has taken the {self.limits.seconds:g} seconds that it may take.", code="time_limit")
+            raise RunRefusedError(
+                f"The run has taken the {self.limits.seconds:g} seconds that it may take.", code="time_limit"
+            )
         self.requests += 1
         return min(left, self.limits.request_seconds)
 

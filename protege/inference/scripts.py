@@ -45,7 +45,9 @@ class Fail:
     """An error answer of the provider."""
 
     status: int = 500
-    body: Mapping[str, Any] = field(default_factory=lambda: {"error": {"message": "scripted failure", "code": "scripted"}})
+    body: Mapping[str, Any] = field(
+        default_factory=lambda: {"error": {"message": "scripted failure", "code": "scripted"}}
+    )
 
 
 Line = Say | Call | Calls | Fail

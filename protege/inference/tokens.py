@@ -28,7 +28,9 @@ def estimate_text(text: str, rate: float = DEFAULT_RATE) -> int:
 
 def estimate_message(message: ModelMessage, rate: float = DEFAULT_RATE) -> int:
     """Tokens of one message with its frame; a picture or a document counts as such, never as Base64."""
-    tokens = sum(estimate_text(call.name + canonical_json(call.to_dict()["input"]), rate) for call in message.tool_calls)
+    tokens = sum(
+        estimate_text(call.name + canonical_json(call.to_dict()["input"]), rate) for call in message.tool_calls
+    )
     for part in message.parts:
         tokens += estimate_text(part.text, rate) if isinstance(part, TextPart) else _file_tokens(part)
     return tokens + MESSAGE_OVERHEAD

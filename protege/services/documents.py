@@ -75,7 +75,8 @@ def read(message: Message, public_id: str) -> dict[str, object]:
     text = attachment.text or _plain_text(attachment)
     if text is None:
         raise ToolFailure(
-            f"{attachment.filename} is {attachment.content_type}; its content cannot be read as text.", code="unreadable"
+            f"{attachment.filename} is {attachment.content_type}; its content cannot be read as text.",
+            code="unreadable",
         )
     return {
         "filename": attachment.filename,

@@ -113,9 +113,7 @@ def _context(
     run: Run | None,
 ) -> Context:
     named: dict[str, Any] = {"correlation_id": str(run.correlation_id), "run_id": run.pk} if run else {}
-    return Context(
-        persona=persona, message=message, responsibility=responsibility, config=config, now=now, **named
-    )
+    return Context(persona=persona, message=message, responsibility=responsibility, config=config, now=now, **named)
 
 
 def _user_turn(message: Message) -> list[TracedMessage]:

@@ -86,9 +86,9 @@ def match_thread(persona: Persona, mail: ParsedMail) -> tuple[EmailThread | None
     holders = _holders(persona, [item for item in ids if item])
     sender = mail.from_[0].address if mail.from_ else ""
     joined = set(
-        Participant.objects.filter(
-            thread__in={message.thread_id for message in holders}, address=sender
-        ).values_list("thread_id", flat=True)
+        Participant.objects.filter(thread__in={message.thread_id for message in holders}, address=sender).values_list(
+            "thread_id", flat=True
+        )
     )
     for claimed in ids:
         for message in holders:
@@ -153,9 +153,7 @@ def _store(inbound: InboundMail, persona: Persona, mail: ParsedMail) -> None:
     _take_place(message)
     for item in mail.attachments:
         _attachment(message, item).save()
-    Participant.objects.get_or_create(
-        thread=thread, address=message.from_address, defaults={"name": message.from_name}
-    )
+    Participant.objects.get_or_create(thread=thread, address=message.from_address, defaults={"name": message.from_name})
     reason = _not_answered(message, mail)
     if reason:
         message.status, message.last_code = MessageStatus.IGNORED, reason

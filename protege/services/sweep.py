@@ -38,9 +38,7 @@ def _received_mails() -> list[int]:
 
 
 def _lost_runs() -> list[int]:
-    lost = Run.objects.filter(
-        status=RunStatus.RUNNING, lease_expires_at__lt=Now(), attempt__gte=run_life.ATTEMPT_LIMIT
-    )
+    lost = Run.objects.filter(status=RunStatus.RUNNING, lease_expires_at__lt=Now(), attempt__gte=run_life.ATTEMPT_LIMIT)
     return list(lost.values_list("pk", flat=True)[:BATCH])
 
 

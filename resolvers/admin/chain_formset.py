@@ -90,7 +90,7 @@ class ChainFormSet(BaseFormSet):
 
     @property
     def rows(self) -> list[StepForm]:
-        """The forms as the page shows them: after an error in the order that was typed, so that nothing springs back."""
+        """The forms as the page shows them: after an error in the order that was typed."""
         return in_order(self.forms) if self.is_bound else self.forms
 
     def is_valid(self) -> bool:

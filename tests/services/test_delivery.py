@@ -59,7 +59,9 @@ def test_a_queued_mail_goes_out_as_an_ordinary_mail() -> None:
     assert parsed["X-Auto-Response-Suppress"] == "All"
     assert parsed["Subject"] == "Re: Where is my order?"
     assert sent.to == ["Ana Moßner <ana@client.example>"] or "ana@client.example" in sent.to[0]
-    bodies = {part.get_content_type(): part.get_payload(decode=True) for part in parsed.walk() if not part.is_multipart()}
+    bodies = {
+        part.get_content_type(): part.get_payload(decode=True) for part in parsed.walk() if not part.is_multipart()
+    }
     assert b"It is **on its way**.\n\n-- \nHelper, Desk" in bodies["text/plain"].replace(b"\r\n", b"\n")
     assert b"<strong>on its way</strong>" in bodies["text/html"]
 
@@ -130,7 +132,7 @@ def test_the_last_try_ends_in_failed_and_keeps_its_message_id(failing: Any, sett
     settings.PROTEGE = {**settings.PROTEGE, "DELIVERY_ATTEMPTS": 2}
     message = queued()
     delivery.send(message.pk)
-    Message.objects.update(next_attempt_at=timezone.now())
+    Message.objects.update(next_attempt_at=timezone.now() - timedelta(seconds=1))
     after = delivery.send(message.pk)
     assert (after.status, after.attempts, after.message_id) == ("failed", 2, message.message_id)
 

@@ -64,7 +64,7 @@ class TestRecording:
         assert heard == []
         for callback in callbacks:
             callback()
-        assert heard == [Message.objects.get()]
+        assert heard == [Message.objects.get(direction="inbound")]
 
     @pytest.mark.parametrize("mode", ["off"])
     def test_off_stores_and_queues_nothing(self, helper: Persona, mode: str) -> None:
@@ -111,7 +111,9 @@ class TestRouting:
 
     def test_two_personas_get_one_row_each_over_the_same_raw_mail(self, helper: Persona) -> None:
         billing = PersonaFactory(slug="billing", address="billing@desk.example")
-        rows = inbox.receive(mail(), recipients=["helper@desk.example", "billing@desk.example", "helper+x@desk.example"])
+        rows = inbox.receive(
+            mail(), recipients=["helper@desk.example", "billing@desk.example", "helper+x@desk.example"]
+        )
         assert [row.persona for row in rows] == [helper, billing]
         assert {row.status for row in rows} == {"processed"}
         assert RawMail.objects.count() == 1
@@ -176,7 +178,9 @@ class TestThreading:
 
     def test_c13_two_matters_are_two_threads_whatever_their_subject(self, helper: Persona) -> None:
         for number in range(2):
-            receive(mail(message_id=f"<{number}@client.example>", subject="Question"), recipients=["helper@desk.example"])
+            receive(
+                mail(message_id=f"<{number}@client.example>", subject="Question"), recipients=["helper@desk.example"]
+            )
         assert EmailThread.objects.count() == 2
 
     def test_quotes_that_the_thread_holds_are_cut(self, helper: Persona) -> None:
@@ -311,7 +315,11 @@ class TestParse:
         assert first is not None
         with connection.execute_wrapper(_no_writes):
             message = inbox.parse(
-                mail(message_id="<2@client.example>", In_Reply_To="<first@client.example>", files=[("a.txt", "text/plain", b"x")]),
+                mail(
+                    message_id="<2@client.example>",
+                    In_Reply_To="<first@client.example>",
+                    files=[("a.txt", "text/plain", b"x")],
+                ),
                 helper,
             )
         assert message.pk is None

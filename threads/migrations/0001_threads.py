@@ -9,368 +9,878 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('protege_personas', '0001_personas'),
+        ("protege_personas", "0001_personas"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='EmailThread',
+            name="EmailThread",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('tenant', models.CharField(editable=False, help_text="The persona's; copied so that indexes use it.", max_length=100)),
-                ('correspondent', models.CharField(help_text='Who the thread is with: a lower-case address.', max_length=254)),
-                ('subject', models.CharField(blank=True, help_text='Subject of the first mail.', max_length=998)),
-                ('title', models.CharField(blank=True, help_text='A name given by people; empty: the subject.', max_length=200)),
-                ('description', models.TextField(blank=True)),
-                ('status', models.CharField(choices=[('waiting', 'Waiting'), ('running', 'Running'), ('drafted', 'Drafted'), ('answered', 'Answered'), ('failed', 'Failed'), ('ignored', 'Ignored')], default='waiting', max_length=10)),
-                ('reply_mode', models.CharField(blank=True, choices=[('auto', 'auto: answers go out'), ('draft', 'draft: a person approves each answer'), ('off', 'off: mail is stored and nothing is answered')], help_text="Overrides the persona's; empty: as the persona.", max_length=10)),
-                ('pinned', models.BooleanField(default=False)),
-                ('archived_at', models.DateTimeField(blank=True, null=True)),
-                ('paused_at', models.DateTimeField(blank=True, help_text='Since when nothing is answered in it.', null=True)),
-                ('summary', models.TextField(blank=True)),
-                ('summary_updated_at', models.DateTimeField(blank=True, null=True)),
-                ('last_sequence', models.PositiveIntegerField(default=0, editable=False, help_text='Last number given to a message.')),
-                ('revision', models.PositiveIntegerField(default=0, editable=False, help_text='Counts every message written.')),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('last_activity', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('persona', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='threads', to='protege_personas.persona')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "tenant",
+                    models.CharField(
+                        editable=False, help_text="The persona's; copied so that indexes use it.", max_length=100
+                    ),
+                ),
+                (
+                    "correspondent",
+                    models.CharField(help_text="Who the thread is with: a lower-case address.", max_length=254),
+                ),
+                ("subject", models.CharField(blank=True, help_text="Subject of the first mail.", max_length=998)),
+                (
+                    "title",
+                    models.CharField(
+                        blank=True, help_text="A name given by people; empty: the subject.", max_length=200
+                    ),
+                ),
+                ("description", models.TextField(blank=True)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "Waiting"),
+                            ("running", "Running"),
+                            ("drafted", "Drafted"),
+                            ("answered", "Answered"),
+                            ("failed", "Failed"),
+                            ("ignored", "Ignored"),
+                        ],
+                        default="waiting",
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "reply_mode",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("auto", "auto: answers go out"),
+                            ("draft", "draft: a person approves each answer"),
+                            ("off", "off: mail is stored and nothing is answered"),
+                        ],
+                        help_text="Overrides the persona's; empty: as the persona.",
+                        max_length=10,
+                    ),
+                ),
+                ("pinned", models.BooleanField(default=False)),
+                ("archived_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "paused_at",
+                    models.DateTimeField(blank=True, help_text="Since when nothing is answered in it.", null=True),
+                ),
+                ("summary", models.TextField(blank=True)),
+                ("summary_updated_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "last_sequence",
+                    models.PositiveIntegerField(default=0, editable=False, help_text="Last number given to a message."),
+                ),
+                (
+                    "revision",
+                    models.PositiveIntegerField(default=0, editable=False, help_text="Counts every message written."),
+                ),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("last_activity", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                (
+                    "persona",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="threads",
+                        to="protege_personas.persona",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'thread',
-                'ordering': ['-pinned', '-last_activity', '-id'],
-                'permissions': [('curate_emailthread', 'Can rename, annotate, pin and archive threads'), ('recap_emailthread', 'Can have threads summarised, which costs money'), ('pause_emailthread', 'Can pause and release threads')],
+                "verbose_name": "thread",
+                "ordering": ["-pinned", "-last_activity", "-id"],
+                "permissions": [
+                    ("curate_emailthread", "Can rename, annotate, pin and archive threads"),
+                    ("recap_emailthread", "Can have threads summarised, which costs money"),
+                    ("pause_emailthread", "Can pause and release threads"),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Message',
+            name="Message",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('sequence', models.PositiveIntegerField(blank=True, help_text='Place in the thread, in order of receipt; empty for what was never sent.', null=True)),
-                ('direction', models.CharField(choices=[('inbound', 'Inbound'), ('outbound', 'Outbound')], max_length=10)),
-                ('status', models.CharField(choices=[('received', 'Received'), ('ignored', 'Ignored'), ('draft', 'Draft'), ('held', 'Held'), ('queued', 'Queued'), ('sending', 'Sending'), ('sent', 'Sent'), ('failed', 'Failed'), ('discarded', 'Discarded')], max_length=10)),
-                ('origin', models.CharField(blank=True, choices=[('answer', 'Answer'), ('tool', 'Tool'), ('person', 'Person')], help_text='Outbound: who wrote it; empty for inbound.', max_length=10)),
-                ('message_id', models.CharField(help_text='Bare <...>; ours when the mail had none that is usable.', max_length=255)),
-                ('claimed_message_id', models.CharField(blank=True, help_text="The mail's own id when ours differs.", max_length=255)),
-                ('provider_message_id', models.CharField(blank=True, help_text='Id a sending service put in its place.', max_length=255)),
-                ('in_reply_to', models.CharField(blank=True, max_length=255)),
-                ('references', models.JSONField(blank=True, default=list)),
-                ('from_address', models.CharField(blank=True, help_text='Lower case.', max_length=254)),
-                ('from_name', models.CharField(blank=True, max_length=200)),
-                ('to', models.JSONField(blank=True, default=list, help_text='List of {"name": ..., "address": ...}.')),
-                ('cc', models.JSONField(blank=True, default=list)),
-                ('reply_to', models.JSONField(blank=True, default=list)),
-                ('subject', models.CharField(blank=True, max_length=998)),
-                ('text_body', models.TextField(blank=True, help_text='Whole text of the mail.')),
-                ('readable_body', models.TextField(blank=True, help_text='What the model reads: without quotes the thread holds.')),
-                ('sent_at', models.DateTimeField(blank=True, help_text='Inbound: the Date header. Outbound: when it left.', null=True)),
-                ('received_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('trust', models.CharField(choices=[('own_staff', 'Own Staff'), ('verified', 'Verified'), ('unverified', 'Unverified')], default='unverified', max_length=10)),
-                ('attempts', models.PositiveIntegerField(default=0, editable=False)),
-                ('next_attempt_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('lease_expires_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('last_code', models.CharField(blank=True, help_text='Why it was ignored, or why sending failed.', max_length=50)),
-                ('warnings', models.JSONField(blank=True, default=list, help_text='Codes of what was odd about the mail.')),
-                ('thread_revision', models.PositiveIntegerField(blank=True, help_text='Drafts: what the author had read.', null=True)),
-                ('edited_at', models.DateTimeField(blank=True, help_text='Drafts: when a person last changed it.', null=True)),
-                ('answered_by', models.ForeignKey(blank=True, help_text='Inbound: the answer that covers it.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='covers', to='protege_threads.message')),
-                ('answers', models.ForeignKey(blank=True, help_text='Outbound: the mail it answers.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='answered_with', to='protege_threads.message')),
-                ('persona', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='messages', to='protege_personas.persona')),
-                ('thread', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='protege_threads.emailthread')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "sequence",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Place in the thread, in order of receipt; empty for what was never sent.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "direction",
+                    models.CharField(choices=[("inbound", "Inbound"), ("outbound", "Outbound")], max_length=10),
+                ),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("received", "Received"),
+                            ("ignored", "Ignored"),
+                            ("draft", "Draft"),
+                            ("held", "Held"),
+                            ("queued", "Queued"),
+                            ("sending", "Sending"),
+                            ("sent", "Sent"),
+                            ("failed", "Failed"),
+                            ("discarded", "Discarded"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "origin",
+                    models.CharField(
+                        blank=True,
+                        choices=[("answer", "Answer"), ("tool", "Tool"), ("person", "Person")],
+                        help_text="Outbound: who wrote it; empty for inbound.",
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "message_id",
+                    models.CharField(
+                        help_text="Bare <...>; ours when the mail had none that is usable.", max_length=255
+                    ),
+                ),
+                (
+                    "claimed_message_id",
+                    models.CharField(blank=True, help_text="The mail's own id when ours differs.", max_length=255),
+                ),
+                (
+                    "provider_message_id",
+                    models.CharField(blank=True, help_text="Id a sending service put in its place.", max_length=255),
+                ),
+                ("in_reply_to", models.CharField(blank=True, max_length=255)),
+                ("references", models.JSONField(blank=True, default=list)),
+                ("from_address", models.CharField(blank=True, help_text="Lower case.", max_length=254)),
+                ("from_name", models.CharField(blank=True, max_length=200)),
+                ("to", models.JSONField(blank=True, default=list, help_text='List of {"name": ..., "address": ...}.')),
+                ("cc", models.JSONField(blank=True, default=list)),
+                ("reply_to", models.JSONField(blank=True, default=list)),
+                ("subject", models.CharField(blank=True, max_length=998)),
+                ("text_body", models.TextField(blank=True, help_text="Whole text of the mail.")),
+                (
+                    "readable_body",
+                    models.TextField(blank=True, help_text="What the model reads: without quotes the thread holds."),
+                ),
+                (
+                    "sent_at",
+                    models.DateTimeField(
+                        blank=True, help_text="Inbound: the Date header. Outbound: when it left.", null=True
+                    ),
+                ),
+                ("received_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                (
+                    "trust",
+                    models.CharField(
+                        choices=[("own_staff", "Own Staff"), ("verified", "Verified"), ("unverified", "Unverified")],
+                        default="unverified",
+                        max_length=10,
+                    ),
+                ),
+                ("attempts", models.PositiveIntegerField(default=0, editable=False)),
+                ("next_attempt_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("lease_expires_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                (
+                    "last_code",
+                    models.CharField(blank=True, help_text="Why it was ignored, or why sending failed.", max_length=50),
+                ),
+                (
+                    "warnings",
+                    models.JSONField(blank=True, default=list, help_text="Codes of what was odd about the mail."),
+                ),
+                (
+                    "thread_revision",
+                    models.PositiveIntegerField(blank=True, help_text="Drafts: what the author had read.", null=True),
+                ),
+                (
+                    "edited_at",
+                    models.DateTimeField(blank=True, help_text="Drafts: when a person last changed it.", null=True),
+                ),
+                (
+                    "answered_by",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Inbound: the answer that covers it.",
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="covers",
+                        to="protege_threads.message",
+                    ),
+                ),
+                (
+                    "answers",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Outbound: the mail it answers.",
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="answered_with",
+                        to="protege_threads.message",
+                    ),
+                ),
+                (
+                    "persona",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="messages",
+                        to="protege_personas.persona",
+                    ),
+                ),
+                (
+                    "thread",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="messages",
+                        to="protege_threads.emailthread",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['thread', 'sequence', 'id'],
-                'permissions': [('approve_draft', 'Can approve and edit drafts'), ('discard_draft', 'Can discard drafts'), ('resend_message', 'Can send a failed message again')],
+                "ordering": ["thread", "sequence", "id"],
+                "permissions": [
+                    ("approve_draft", "Can approve and edit drafts"),
+                    ("discard_draft", "Can discard drafts"),
+                    ("resend_message", "Can send a failed message again"),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='PromptText',
+            name="PromptText",
             fields=[
-                ('sha256', models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ('text', models.TextField()),
-                ('created_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now, editable=False)),
+                ("sha256", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("text", models.TextField()),
+                ("created_at", models.DateTimeField(db_index=True, default=django.utils.timezone.now, editable=False)),
             ],
         ),
         migrations.CreateModel(
-            name='RawMail',
+            name="RawMail",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('sha256', models.CharField(db_index=True, max_length=64)),
-                ('media_type', models.CharField(default='message/rfc822', max_length=100)),
-                ('content', models.BinaryField(help_text='Compressed by zlib.')),
-                ('created_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now, editable=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("sha256", models.CharField(db_index=True, max_length=64)),
+                ("media_type", models.CharField(default="message/rfc822", max_length=100)),
+                ("content", models.BinaryField(help_text="Compressed by zlib.")),
+                ("created_at", models.DateTimeField(db_index=True, default=django.utils.timezone.now, editable=False)),
             ],
         ),
         migrations.CreateModel(
-            name='TokenRate',
+            name="TokenRate",
             fields=[
-                ('model', models.CharField(max_length=200, primary_key=True, serialize=False)),
-                ('rate', models.FloatField(help_text='Rounded to 0.1.')),
-                ('readings', models.PositiveIntegerField(default=0)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
+                ("model", models.CharField(max_length=200, primary_key=True, serialize=False)),
+                ("rate", models.FloatField(help_text="Rounded to 0.1.")),
+                ("readings", models.PositiveIntegerField(default=0)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
             ],
         ),
         migrations.CreateModel(
-            name='ThreadVector',
+            name="ThreadVector",
             fields=[
-                ('thread', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='vector', serialize=False, to='protege_threads.emailthread')),
-                ('provider', models.CharField(max_length=100)),
-                ('model', models.CharField(max_length=200)),
-                ('dimension', models.PositiveIntegerField()),
-                ('vector', models.BinaryField(help_text='float32, little-endian.')),
-                ('updated_at', models.DateTimeField(auto_now=True)),
+                (
+                    "thread",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="vector",
+                        serialize=False,
+                        to="protege_threads.emailthread",
+                    ),
+                ),
+                ("provider", models.CharField(max_length=100)),
+                ("model", models.CharField(max_length=200)),
+                ("dimension", models.PositiveIntegerField()),
+                ("vector", models.BinaryField(help_text="float32, little-endian.")),
+                ("updated_at", models.DateTimeField(auto_now=True)),
             ],
         ),
         migrations.CreateModel(
-            name='ImapCursor',
+            name="ImapCursor",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('account', models.CharField(help_text='Host, user and folder.', max_length=255)),
-                ('uid_validity', models.BigIntegerField()),
-                ('last_uid', models.BigIntegerField(default=0)),
-                ('fetched_at', models.DateTimeField(blank=True, null=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("account", models.CharField(help_text="Host, user and folder.", max_length=255)),
+                ("uid_validity", models.BigIntegerField()),
+                ("last_uid", models.BigIntegerField(default=0)),
+                ("fetched_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('account',), name='imapcursor_unique')],
+                "constraints": [models.UniqueConstraint(fields=("account",), name="imapcursor_unique")],
             },
         ),
         migrations.AddField(
-            model_name='emailthread',
-            name='opened_from',
-            field=models.ForeignKey(blank=True, help_text='The message whose run opened this thread.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='protege_threads.message'),
+            model_name="emailthread",
+            name="opened_from",
+            field=models.ForeignKey(
+                blank=True,
+                help_text="The message whose run opened this thread.",
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to="protege_threads.message",
+            ),
         ),
         migrations.AddField(
-            model_name='emailthread',
-            name='summary_through',
-            field=models.ForeignKey(blank=True, help_text='Last message covered.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='protege_threads.message'),
+            model_name="emailthread",
+            name="summary_through",
+            field=models.ForeignKey(
+                blank=True,
+                help_text="Last message covered.",
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to="protege_threads.message",
+            ),
         ),
         migrations.CreateModel(
-            name='Attachment',
+            name="Attachment",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('public_id', models.UUIDField(default=uuid.uuid4, editable=False, help_text='The id that tools accept.', unique=True)),
-                ('filename', models.CharField(help_text='Cleaned name, for display.', max_length=180)),
-                ('content_type', models.CharField(help_text='Told from the content where it can be.', max_length=255)),
-                ('size', models.PositiveBigIntegerField(help_text='Bytes.')),
-                ('sha256', models.CharField(max_length=64)),
-                ('content_id', models.CharField(blank=True, max_length=255)),
-                ('inline', models.BooleanField(default=False, help_text='A picture that the HTML of the mail refers to.')),
-                ('file', models.FileField(max_length=255, storage=threads.models.attachment.attachment_storage, upload_to=threads.models.attachment.attachment_key)),
-                ('text', models.TextField(blank=True, help_text='Text taken out of the file.')),
-                ('text_status', models.CharField(choices=[('pending', 'Pending'), ('done', 'Done'), ('failed', 'Failed'), ('none', 'None')], default='none', max_length=10)),
-                ('damaged', models.BooleanField(default=False, help_text="The mail's encoding of it was broken.")),
-                ('message', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attachments', to='protege_threads.message')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "public_id",
+                    models.UUIDField(
+                        default=uuid.uuid4, editable=False, help_text="The id that tools accept.", unique=True
+                    ),
+                ),
+                ("filename", models.CharField(help_text="Cleaned name, for display.", max_length=180)),
+                ("content_type", models.CharField(help_text="Told from the content where it can be.", max_length=255)),
+                ("size", models.PositiveBigIntegerField(help_text="Bytes.")),
+                ("sha256", models.CharField(max_length=64)),
+                ("content_id", models.CharField(blank=True, max_length=255)),
+                (
+                    "inline",
+                    models.BooleanField(default=False, help_text="A picture that the HTML of the mail refers to."),
+                ),
+                (
+                    "file",
+                    models.FileField(
+                        max_length=255,
+                        storage=threads.models.attachment.attachment_storage,
+                        upload_to=threads.models.attachment.attachment_key,
+                    ),
+                ),
+                ("text", models.TextField(blank=True, help_text="Text taken out of the file.")),
+                (
+                    "text_status",
+                    models.CharField(
+                        choices=[("pending", "Pending"), ("done", "Done"), ("failed", "Failed"), ("none", "None")],
+                        default="none",
+                        max_length=10,
+                    ),
+                ),
+                ("damaged", models.BooleanField(default=False, help_text="The mail's encoding of it was broken.")),
+                (
+                    "message",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="attachments",
+                        to="protege_threads.message",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['message', 'id'],
+                "ordering": ["message", "id"],
             },
         ),
         migrations.CreateModel(
-            name='Participant',
+            name="Participant",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('address', models.CharField(help_text='Lower case.', max_length=254)),
-                ('name', models.CharField(blank=True, max_length=200)),
-                ('failing_since', models.DateTimeField(blank=True, help_text='Since when mail to it comes back.', null=True)),
-                ('thread', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='participants', to='protege_threads.emailthread')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("address", models.CharField(help_text="Lower case.", max_length=254)),
+                ("name", models.CharField(blank=True, max_length=200)),
+                (
+                    "failing_since",
+                    models.DateTimeField(blank=True, help_text="Since when mail to it comes back.", null=True),
+                ),
+                (
+                    "thread",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="participants",
+                        to="protege_threads.emailthread",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='InboundMail',
+            name="InboundMail",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('tenant', models.CharField(blank=True, help_text="The tenant its door is bound to, or its persona's.", max_length=100)),
-                ('recipients', models.JSONField(blank=True, default=list, help_text='Envelope recipients.')),
-                ('sender', models.CharField(blank=True, help_text='Envelope sender; empty text: null path.', max_length=254, null=True)),
-                ('source', models.CharField(blank=True, help_text='The door it came by.', max_length=50)),
-                ('status', models.CharField(choices=[('received', 'Received'), ('processed', 'Processed'), ('ignored', 'Ignored'), ('duplicate', 'Duplicate'), ('quarantined', 'Quarantined'), ('failed', 'Failed'), ('unroutable', 'Unroutable')], default='received', max_length=12)),
-                ('reason', models.CharField(blank=True, help_text='Code of why it is not processed.', max_length=50)),
-                ('attempts', models.PositiveIntegerField(default=0)),
-                ('reached_at', models.DateTimeField(blank=True, help_text='When the mail server took it, where known.', null=True)),
-                ('received_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('persona', models.ForeignKey(blank=True, help_text='Empty until it is routed.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='inbound_mails', to='protege_personas.persona')),
-                ('message', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='deliveries', to='protege_threads.message')),
-                ('raw', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='deliveries', to='protege_threads.rawmail')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "tenant",
+                    models.CharField(
+                        blank=True, help_text="The tenant its door is bound to, or its persona's.", max_length=100
+                    ),
+                ),
+                ("recipients", models.JSONField(blank=True, default=list, help_text="Envelope recipients.")),
+                (
+                    "sender",
+                    models.CharField(
+                        blank=True, help_text="Envelope sender; empty text: null path.", max_length=254, null=True
+                    ),
+                ),
+                ("source", models.CharField(blank=True, help_text="The door it came by.", max_length=50)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("received", "Received"),
+                            ("processed", "Processed"),
+                            ("ignored", "Ignored"),
+                            ("duplicate", "Duplicate"),
+                            ("quarantined", "Quarantined"),
+                            ("failed", "Failed"),
+                            ("unroutable", "Unroutable"),
+                        ],
+                        default="received",
+                        max_length=12,
+                    ),
+                ),
+                ("reason", models.CharField(blank=True, help_text="Code of why it is not processed.", max_length=50)),
+                ("attempts", models.PositiveIntegerField(default=0)),
+                (
+                    "reached_at",
+                    models.DateTimeField(blank=True, help_text="When the mail server took it, where known.", null=True),
+                ),
+                ("received_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                (
+                    "persona",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Empty until it is routed.",
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="inbound_mails",
+                        to="protege_personas.persona",
+                    ),
+                ),
+                (
+                    "message",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="deliveries",
+                        to="protege_threads.message",
+                    ),
+                ),
+                (
+                    "raw",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="deliveries",
+                        to="protege_threads.rawmail",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-received_at', '-id'],
-                'permissions': [('view_raw_mail', 'Can download the raw source of mails'), ('release_inboundmail', 'Can release and re-run inbound mails')],
+                "ordering": ["-received_at", "-id"],
+                "permissions": [
+                    ("view_raw_mail", "Can download the raw source of mails"),
+                    ("release_inboundmail", "Can release and re-run inbound mails"),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Run',
+            name="Run",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('responsibility_label', models.CharField(blank=True, help_text='Its slug, for when it is gone.', max_length=100)),
-                ('kind', models.CharField(choices=[('reply', 'Reply'), ('responsibility', 'Responsibility'), ('recap', 'Recap')], max_length=15)),
-                ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('waiting', 'Waiting'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('refused', 'Refused'), ('superseded', 'Superseded'), ('cancelled', 'Cancelled')], default='queued', max_length=10)),
-                ('code', models.CharField(blank=True, help_text='Short reason for its state.', max_length=50)),
-                ('detail', models.TextField(blank=True, help_text='The reason in words; never text of a mail or prompt.')),
-                ('correlation_id', models.UUIDField(db_index=True, default=uuid.uuid4, editable=False)),
-                ('model', models.CharField(blank=True, max_length=200)),
-                ('now', models.DateTimeField(blank=True, help_text="The run's one clock.", null=True)),
-                ('request', models.JSONField(blank=True, default=dict, help_text='Skeleton of the first request.')),
-                ('notices', models.JSONField(blank=True, default=list, help_text='What was left out, skipped or repaired.')),
-                ('wire_sha256', models.CharField(blank=True, help_text="Of the first request's canonical JSON.", max_length=64)),
-                ('chain_revision', models.PositiveIntegerField(blank=True, null=True)),
-                ('thread_revision', models.PositiveIntegerField(blank=True, null=True)),
-                ('token_rate', models.FloatField(blank=True, help_text='Characters a token that it counted with.', null=True)),
-                ('input_tokens', models.PositiveIntegerField(default=0)),
-                ('output_tokens', models.PositiveIntegerField(default=0)),
-                ('cached_tokens', models.PositiveIntegerField(default=0)),
-                ('cost', models.DecimalField(blank=True, decimal_places=6, help_text='Empty: unpriced.', max_digits=14, null=True)),
-                ('currency', models.CharField(blank=True, max_length=3)),
-                ('attempt', models.PositiveIntegerField(default=0, editable=False)),
-                ('lease_expires_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('message', models.ForeignKey(blank=True, help_text='The inbound mail it answers.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='protege_threads.message')),
-                ('persona', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='protege_personas.persona')),
-                ('responsibility', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='runs', to='protege_personas.responsibility')),
-                ('thread', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='protege_threads.emailthread')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "responsibility_label",
+                    models.CharField(blank=True, help_text="Its slug, for when it is gone.", max_length=100),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("reply", "Reply"), ("responsibility", "Responsibility"), ("recap", "Recap")],
+                        max_length=15,
+                    ),
+                ),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("running", "Running"),
+                            ("waiting", "Waiting"),
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed"),
+                            ("refused", "Refused"),
+                            ("superseded", "Superseded"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="queued",
+                        max_length=10,
+                    ),
+                ),
+                ("code", models.CharField(blank=True, help_text="Short reason for its state.", max_length=50)),
+                (
+                    "detail",
+                    models.TextField(blank=True, help_text="The reason in words; never text of a mail or prompt."),
+                ),
+                ("correlation_id", models.UUIDField(db_index=True, default=uuid.uuid4, editable=False)),
+                ("model", models.CharField(blank=True, max_length=200)),
+                ("now", models.DateTimeField(blank=True, help_text="The run's one clock.", null=True)),
+                ("request", models.JSONField(blank=True, default=dict, help_text="Skeleton of the first request.")),
+                (
+                    "notices",
+                    models.JSONField(blank=True, default=list, help_text="What was left out, skipped or repaired."),
+                ),
+                (
+                    "wire_sha256",
+                    models.CharField(blank=True, help_text="Of the first request's canonical JSON.", max_length=64),
+                ),
+                ("chain_revision", models.PositiveIntegerField(blank=True, null=True)),
+                ("thread_revision", models.PositiveIntegerField(blank=True, null=True)),
+                (
+                    "token_rate",
+                    models.FloatField(blank=True, help_text="Characters a token that it counted with.", null=True),
+                ),
+                ("input_tokens", models.PositiveIntegerField(default=0)),
+                ("output_tokens", models.PositiveIntegerField(default=0)),
+                ("cached_tokens", models.PositiveIntegerField(default=0)),
+                (
+                    "cost",
+                    models.DecimalField(
+                        blank=True, decimal_places=6, help_text="Empty: unpriced.", max_digits=14, null=True
+                    ),
+                ),
+                ("currency", models.CharField(blank=True, max_length=3)),
+                ("attempt", models.PositiveIntegerField(default=0, editable=False)),
+                ("lease_expires_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "message",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="The inbound mail it answers.",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="runs",
+                        to="protege_threads.message",
+                    ),
+                ),
+                (
+                    "persona",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="protege_personas.persona"
+                    ),
+                ),
+                (
+                    "responsibility",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="runs",
+                        to="protege_personas.responsibility",
+                    ),
+                ),
+                (
+                    "thread",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="runs",
+                        to="protege_threads.emailthread",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-created_at', '-id'],
-                'permissions': [('cancel_run', 'Can cancel runs'), ('rerun_run', 'Can run again what failed')],
+                "ordering": ["-created_at", "-id"],
+                "permissions": [("cancel_run", "Can cancel runs"), ("rerun_run", "Can run again what failed")],
             },
         ),
         migrations.AddField(
-            model_name='message',
-            name='run',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='outbound', to='protege_threads.run'),
+            model_name="message",
+            name="run",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="outbound",
+                to="protege_threads.run",
+            ),
         ),
         migrations.CreateModel(
-            name='ThreadTag',
+            name="ThreadTag",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=64)),
-                ('thread', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tags', to='protege_threads.emailthread')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=64)),
+                (
+                    "thread",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tags",
+                        to="protege_threads.emailthread",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='ToolUse',
+            name="ToolUse",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('turn_index', models.PositiveIntegerField()),
-                ('position', models.PositiveIntegerField()),
-                ('tool_call_id', models.CharField(help_text='As the provider gave it; not unique.', max_length=255)),
-                ('name', models.CharField(max_length=255)),
-                ('input', models.JSONField(default=dict, help_text='The arguments, parsed.')),
-                ('raw_input', models.TextField(blank=True, help_text='The arguments as they came, when they could not be parsed.')),
-                ('result', models.TextField(blank=True, help_text='What the model was given, as JSON.')),
-                ('status', models.CharField(choices=[('requested', 'Requested'), ('waiting', 'Waiting'), ('started', 'Started'), ('ok', 'Ok'), ('error', 'Error'), ('refused', 'Refused'), ('interrupted', 'Interrupted')], default='requested', max_length=12)),
-                ('expires_at', models.DateTimeField(blank=True, help_text='Until when a person may decide it.', null=True)),
-                ('decided_by_label', models.CharField(blank=True, help_text='Who decided, for when they are gone.', max_length=150)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('decided_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('message', models.ForeignKey(blank=True, help_text='The inbound mail whose run called.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='tool_uses', to='protege_threads.message')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tool_uses', to='protege_threads.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("turn_index", models.PositiveIntegerField()),
+                ("position", models.PositiveIntegerField()),
+                ("tool_call_id", models.CharField(help_text="As the provider gave it; not unique.", max_length=255)),
+                ("name", models.CharField(max_length=255)),
+                ("input", models.JSONField(default=dict, help_text="The arguments, parsed.")),
+                (
+                    "raw_input",
+                    models.TextField(
+                        blank=True, help_text="The arguments as they came, when they could not be parsed."
+                    ),
+                ),
+                ("result", models.TextField(blank=True, help_text="What the model was given, as JSON.")),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("requested", "Requested"),
+                            ("waiting", "Waiting"),
+                            ("started", "Started"),
+                            ("ok", "Ok"),
+                            ("error", "Error"),
+                            ("refused", "Refused"),
+                            ("interrupted", "Interrupted"),
+                        ],
+                        default="requested",
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "expires_at",
+                    models.DateTimeField(blank=True, help_text="Until when a person may decide it.", null=True),
+                ),
+                (
+                    "decided_by_label",
+                    models.CharField(blank=True, help_text="Who decided, for when they are gone.", max_length=150),
+                ),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "decided_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "message",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="The inbound mail whose run called.",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tool_uses",
+                        to="protege_threads.message",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="tool_uses", to="protege_threads.run"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['run', 'turn_index', 'position'],
-                'permissions': [('decide_tool_call', 'Can approve, edit and refuse tool calls')],
+                "ordering": ["run", "turn_index", "position"],
+                "permissions": [("decide_tool_call", "Can approve, edit and refuse tool calls")],
             },
         ),
         migrations.CreateModel(
-            name='SearchText',
+            name="SearchText",
             fields=[
-                ('message', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='search_text', serialize=False, to='protege_threads.message')),
-                ('text', models.TextField(help_text='At most 200,000 characters.')),
-                ('thread', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='search_texts', to='protege_threads.emailthread')),
+                (
+                    "message",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="search_text",
+                        serialize=False,
+                        to="protege_threads.message",
+                    ),
+                ),
+                ("text", models.TextField(help_text="At most 200,000 characters.")),
+                (
+                    "thread",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="search_texts",
+                        to="protege_threads.emailthread",
+                    ),
+                ),
             ],
         ),
         migrations.AddIndex(
-            model_name='emailthread',
-            index=models.Index(fields=['tenant', '-pinned', '-last_activity', '-id'], name='thread_of_tenant'),
+            model_name="emailthread",
+            index=models.Index(fields=["tenant", "-pinned", "-last_activity", "-id"], name="thread_of_tenant"),
         ),
         migrations.AddIndex(
-            model_name='emailthread',
-            index=models.Index(fields=['tenant', 'persona', '-pinned', '-last_activity', '-id'], name='thread_of_persona'),
+            model_name="emailthread",
+            index=models.Index(
+                fields=["tenant", "persona", "-pinned", "-last_activity", "-id"], name="thread_of_persona"
+            ),
         ),
         migrations.AddIndex(
-            model_name='emailthread',
-            index=models.Index(fields=['tenant', 'correspondent', '-pinned', '-last_activity', '-id'], name='thread_of_correspondent'),
+            model_name="emailthread",
+            index=models.Index(
+                fields=["tenant", "correspondent", "-pinned", "-last_activity", "-id"], name="thread_of_correspondent"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='participant',
-            constraint=models.UniqueConstraint(fields=('thread', 'address'), name='participant_unique'),
+            model_name="participant",
+            constraint=models.UniqueConstraint(fields=("thread", "address"), name="participant_unique"),
         ),
         migrations.AddConstraint(
-            model_name='participant',
-            constraint=models.CheckConstraint(condition=models.Q(('address', ''), _negated=True), name='participant_has_address'),
+            model_name="participant",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("address", ""), _negated=True), name="participant_has_address"
+            ),
         ),
         migrations.AddIndex(
-            model_name='inboundmail',
-            index=models.Index(condition=models.Q(('status', 'received')), fields=['received_at'], name='inbound_waiting'),
+            model_name="inboundmail",
+            index=models.Index(
+                condition=models.Q(("status", "received")), fields=["received_at"], name="inbound_waiting"
+            ),
         ),
         migrations.AddIndex(
-            model_name='inboundmail',
-            index=models.Index(fields=['status', '-received_at', '-id'], name='inbound_by_status'),
+            model_name="inboundmail",
+            index=models.Index(fields=["status", "-received_at", "-id"], name="inbound_by_status"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('status', 'queued')), fields=['created_at'], name='run_queued'),
+            model_name="run",
+            index=models.Index(condition=models.Q(("status", "queued")), fields=["created_at"], name="run_queued"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('status', 'running')), fields=['lease_expires_at'], name='run_leased'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("status", "running")), fields=["lease_expires_at"], name="run_leased"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('kind', 'reply'), ('status', 'running')), fields=('thread',), name='run_one_running_a_thread', violation_error_message='Another run works on this thread.'),
+            model_name="run",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("kind", "reply"), ("status", "running")),
+                fields=("thread",),
+                name="run_one_running_a_thread",
+                violation_error_message="Another run works on this thread.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('kind', 'reply'), ('status__in', ['queued', 'running', 'waiting'])), fields=('message',), name='run_one_unfinished_a_message', violation_error_message='A run for this mail has not finished yet.'),
+            model_name="run",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("kind", "reply"), ("status__in", ["queued", "running", "waiting"])),
+                fields=("message",),
+                name="run_one_unfinished_a_message",
+                violation_error_message="A run for this mail has not finished yet.",
+            ),
         ),
         migrations.AddIndex(
-            model_name='message',
-            index=models.Index(condition=models.Q(('status', 'queued')), fields=['next_attempt_at'], name='message_due'),
+            model_name="message",
+            index=models.Index(
+                condition=models.Q(("status", "queued")), fields=["next_attempt_at"], name="message_due"
+            ),
         ),
         migrations.AddIndex(
-            model_name='message',
-            index=models.Index(condition=models.Q(('status', 'sending')), fields=['lease_expires_at'], name='message_leased'),
+            model_name="message",
+            index=models.Index(
+                condition=models.Q(("status", "sending")), fields=["lease_expires_at"], name="message_leased"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='message',
-            constraint=models.UniqueConstraint(fields=('persona', 'message_id'), name='message_id_unique', violation_error_message='This persona has a message with that Message-ID already.'),
+            model_name="message",
+            constraint=models.UniqueConstraint(
+                fields=("persona", "message_id"),
+                name="message_id_unique",
+                violation_error_message="This persona has a message with that Message-ID already.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='message',
-            constraint=models.UniqueConstraint(fields=('thread', 'sequence'), name='message_sequence_unique', violation_error_message='The thread has a message with that sequence number already.'),
+            model_name="message",
+            constraint=models.UniqueConstraint(
+                fields=("thread", "sequence"),
+                name="message_sequence_unique",
+                violation_error_message="The thread has a message with that sequence number already.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='message',
-            constraint=models.UniqueConstraint(condition=models.Q(('origin', 'answer'), ('status__in', ['draft', 'held', 'queued', 'sending', 'sent'])), fields=('answers',), name='message_one_live_answer', violation_error_message='The mail has an answer already.'),
+            model_name="message",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(
+                    ("origin", "answer"), ("status__in", ["draft", "held", "queued", "sending", "sent"])
+                ),
+                fields=("answers",),
+                name="message_one_live_answer",
+                violation_error_message="The mail has an answer already.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='message',
-            constraint=models.UniqueConstraint(condition=models.Q(('origin', 'answer'), ('status__in', ['draft', 'held', 'queued', 'sending', 'sent'])), fields=('run',), name='message_one_answer_a_run', violation_error_message='The run has written its answer already.'),
+            model_name="message",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(
+                    ("origin", "answer"), ("status__in", ["draft", "held", "queued", "sending", "sent"])
+                ),
+                fields=("run",),
+                name="message_one_answer_a_run",
+                violation_error_message="The run has written its answer already.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='message',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('sequence__isnull', True), ('status__in', ['draft', 'held', 'discarded'])), models.Q(models.Q(('status__in', ['draft', 'held', 'discarded']), _negated=True), ('sequence__isnull', False)), _connector='OR'), name='message_sequence_when_sent', violation_error_message='A mail has a sequence number exactly when it was received or sent.'),
+            model_name="message",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("sequence__isnull", True), ("status__in", ["draft", "held", "discarded"])),
+                    models.Q(
+                        models.Q(("status__in", ["draft", "held", "discarded"]), _negated=True),
+                        ("sequence__isnull", False),
+                    ),
+                    _connector="OR",
+                ),
+                name="message_sequence_when_sent",
+                violation_error_message="A mail has a sequence number exactly when it was received or sent.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='message',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('direction', 'inbound'), ('origin', '')), models.Q(('direction', 'outbound'), models.Q(('origin', ''), _negated=True)), _connector='OR'), name='message_origin_when_outbound', violation_error_message='An outbound mail names its origin, an inbound one has none.'),
+            model_name="message",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("direction", "inbound"), ("origin", "")),
+                    models.Q(("direction", "outbound"), models.Q(("origin", ""), _negated=True)),
+                    _connector="OR",
+                ),
+                name="message_origin_when_outbound",
+                violation_error_message="An outbound mail names its origin, an inbound one has none.",
+            ),
         ),
         migrations.AddIndex(
-            model_name='threadtag',
-            index=models.Index(fields=['name', 'thread'], name='threadtag_by_name'),
+            model_name="threadtag",
+            index=models.Index(fields=["name", "thread"], name="threadtag_by_name"),
         ),
         migrations.AddConstraint(
-            model_name='threadtag',
-            constraint=models.UniqueConstraint(fields=('thread', 'name'), name='threadtag_unique'),
+            model_name="threadtag",
+            constraint=models.UniqueConstraint(fields=("thread", "name"), name="threadtag_unique"),
         ),
         migrations.AddConstraint(
-            model_name='tooluse',
-            constraint=models.UniqueConstraint(fields=('run', 'turn_index', 'position'), name='tooluse_position_unique'),
+            model_name="tooluse",
+            constraint=models.UniqueConstraint(
+                fields=("run", "turn_index", "position"), name="tooluse_position_unique"
+            ),
         ),
     ]

@@ -42,28 +42,32 @@ class InboundMail(models.Model):
 
     raw = models.ForeignKey(RawMail, null=True, blank=True, on_delete=models.SET_NULL, related_name="deliveries")
     persona = models.ForeignKey(
-        "protege_personas.Persona", null=True, blank=True, on_delete=models.PROTECT, related_name="inbound_mails",
+        "protege_personas.Persona",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="inbound_mails",
         help_text="Empty until it is routed.",
     )
-    tenant = models.CharField(max_length=100, blank=True, help_text="The tenant its door is bound to, or its persona's.")
+    tenant = models.CharField(
+        max_length=100, blank=True, help_text="The tenant its door is bound to, or its persona's."
+    )
     recipients = models.JSONField(default=list, blank=True, help_text="Envelope recipients.")
-    sender = models.CharField(max_length=254, null=True, blank=True, help_text="Envelope sender; empty text: null path.")
+    sender = models.CharField(
+        max_length=254, null=True, blank=True, help_text="Envelope sender; empty text: null path."
+    )
     source = models.CharField(max_length=50, blank=True, help_text="The door it came by.")
     status = models.CharField(max_length=12, choices=InboundStatus.choices, default=InboundStatus.RECEIVED)
     reason = models.CharField(max_length=50, blank=True, help_text="Code of why it is not processed.")
     attempts = models.PositiveIntegerField(default=0)
-    message = models.ForeignKey(
-        "Message", null=True, blank=True, on_delete=models.SET_NULL, related_name="deliveries"
-    )
+    message = models.ForeignKey("Message", null=True, blank=True, on_delete=models.SET_NULL, related_name="deliveries")
     reached_at = models.DateTimeField(null=True, blank=True, help_text="When the mail server took it, where known.")
     received_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
         ordering = ["-received_at", "-id"]
         indexes = [
-            models.Index(
-                fields=["received_at"], name="inbound_waiting", condition=Q(status=InboundStatus.RECEIVED)
-            ),
+            models.Index(fields=["received_at"], name="inbound_waiting", condition=Q(status=InboundStatus.RECEIVED)),
             models.Index(fields=["status", "-received_at", "-id"], name="inbound_by_status"),
         ]
         permissions = [

@@ -81,17 +81,27 @@ class Message(models.Model):
         max_length=10, choices=Origin.choices, blank=True, help_text="Outbound: who wrote it; empty for inbound."
     )
     answers = models.ForeignKey(
-        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="answered_with",
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="answered_with",
         help_text="Outbound: the mail it answers.",
     )
     answered_by = models.ForeignKey(
-        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="covers",
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="covers",
         help_text="Inbound: the answer that covers it.",
     )
     run = models.ForeignKey("Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="outbound")
     message_id = models.CharField(max_length=255, help_text="Bare <...>; ours when the mail had none that is usable.")
     claimed_message_id = models.CharField(max_length=255, blank=True, help_text="The mail's own id when ours differs.")
-    provider_message_id = models.CharField(max_length=255, blank=True, help_text="Id a sending service put in its place.")
+    provider_message_id = models.CharField(
+        max_length=255, blank=True, help_text="Id a sending service put in its place."
+    )
     in_reply_to = models.CharField(max_length=255, blank=True)
     references = models.JSONField(default=list, blank=True)
     from_address = models.CharField(max_length=254, blank=True, help_text="Lower case.")
@@ -156,12 +166,8 @@ class Message(models.Model):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["next_attempt_at"], name="message_due", condition=Q(status=MessageStatus.QUEUED)
-            ),
-            models.Index(
-                fields=["lease_expires_at"], name="message_leased", condition=Q(status=MessageStatus.SENDING)
-            ),
+            models.Index(fields=["next_attempt_at"], name="message_due", condition=Q(status=MessageStatus.QUEUED)),
+            models.Index(fields=["lease_expires_at"], name="message_leased", condition=Q(status=MessageStatus.SENDING)),
         ]
         permissions = [
             ("approve_draft", "Can approve and edit drafts"),

@@ -48,7 +48,11 @@ class Run(models.Model):
     persona = models.ForeignKey("protege_personas.Persona", on_delete=models.PROTECT, related_name="runs")
     thread = models.ForeignKey("EmailThread", null=True, blank=True, on_delete=models.CASCADE, related_name="runs")
     message = models.ForeignKey(
-        "Message", null=True, blank=True, on_delete=models.CASCADE, related_name="runs",
+        "Message",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="runs",
         help_text="The inbound mail it answers.",
     )
     responsibility = models.ForeignKey(

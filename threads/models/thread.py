@@ -63,7 +63,10 @@ class EmailThread(models.Model):
     description = models.TextField(blank=True)
     status = models.CharField(max_length=10, choices=ThreadStatus.choices, default=ThreadStatus.WAITING)
     reply_mode = models.CharField(
-        max_length=10, choices=ReplyMode.choices, blank=True, help_text="Overrides the persona's; empty: as the persona."
+        max_length=10,
+        choices=ReplyMode.choices,
+        blank=True,
+        help_text="Overrides the persona's; empty: as the persona.",
     )
     pinned = models.BooleanField(default=False)
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -74,7 +77,11 @@ class EmailThread(models.Model):
         "Message", null=True, blank=True, on_delete=models.SET_NULL, related_name="+", help_text="Last message covered."
     )
     opened_from = models.ForeignKey(
-        "Message", null=True, blank=True, on_delete=models.SET_NULL, related_name="+",
+        "Message",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
         help_text="The message whose run opened this thread.",
     )
     last_sequence = models.PositiveIntegerField(default=0, editable=False, help_text="Last number given to a message.")

@@ -28,7 +28,11 @@ class ToolUse(models.Model):
 
     run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="tool_uses")
     message = models.ForeignKey(
-        "Message", null=True, blank=True, on_delete=models.CASCADE, related_name="tool_uses",
+        "Message",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="tool_uses",
         help_text="The inbound mail whose run called.",
     )
     turn_index = models.PositiveIntegerField()

@@ -32,17 +32,17 @@ def visible_rows(rows: Any, owner: str | None, request: HttpRequest) -> Rows:
     try:
         principal.require(scope)
     except ScopeError:
-        return rows.none()  # type: ignore[no-any-return]
+        return rows.none()
     if owner == "":
-        return rows.visible_to(principal, scope)  # type: ignore[no-any-return]
+        return rows.visible_to(principal, scope)
     if scope is Scope.GLOBAL:
-        return rows  # type: ignore[no-any-return]
+        return rows
     if owner is None:
-        return rows.none()  # type: ignore[no-any-return]
+        return rows.none()
     field = rows.model._meta.get_field(owner)
     if not field.is_relation:
-        return rows.filter(**{owner: principal.tenant})  # type: ignore[no-any-return]
-    return rows.filter(**{f"{owner}__in": field.related_model._default_manager.visible_to(principal, scope)})  # type: ignore[no-any-return]
+        return rows.filter(**{owner: principal.tenant})
+    return rows.filter(**{f"{owner}__in": field.related_model._default_manager.visible_to(principal, scope)})
 
 
 class VisibleChoices(BaseModelAdmin):
@@ -68,15 +68,13 @@ class VisibleChoices(BaseModelAdmin):
 class VisibleFilter(RelatedFieldListFilter):
     """The sidebar filter of a relation; Django's own lists the rows of all tenants."""
 
-    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> Any:
         rows = model_admin.choices_of(field.related_model, request)
         if rows is None:
             return super().field_choices(field, request, model_admin)
         ordering = self.field_admin_ordering(field, request, model_admin)
-        choices: list[tuple[str, str]] = field.get_choices(
-            include_blank=False, ordering=ordering, limit_choices_to={"pk__in": rows.order_by().values("pk")}
-        )
-        return choices
+        limit = {"pk__in": rows.order_by().values("pk")}
+        return field.get_choices(include_blank=False, ordering=ordering, limit_choices_to=limit)
 
 
 class LeanChangeList(ChangeList):

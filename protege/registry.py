@@ -68,9 +68,8 @@ class Registry(Generic[T]):
 
 def _same_definition(one: object, other: object) -> bool:
     """True when a module was merely imported twice (an autoreload), which is no clash."""
-    return (
-        one is other
-        or isinstance(one, type)
+    return one is other or (
+        isinstance(one, type)
         and isinstance(other, type)
         and (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
         and "<locals>" not in one.__qualname__

@@ -7,8 +7,8 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from weakref import WeakKeyDictionary
 
 from protege.exceptions import ToolFailure
 from protege.registry import Registry
@@ -111,10 +111,17 @@ class Tool:
         return result
 
 
-@cache
-def _arguments_model(tool: Any) -> "type[BaseModel]":
-    if tool.arguments is not None:
-        return tool.arguments
+def _arguments_model(tool: type[Tool]) -> "type[BaseModel]":
+    """The model that checks the arguments of `tool`; made once for each class."""
+    if tool not in _arguments_models:
+        _arguments_models[tool] = tool.arguments or _from_annotations(tool)
+    return _arguments_models[tool]
+
+
+_arguments_models: "WeakKeyDictionary[type[Tool], type[BaseModel]]" = WeakKeyDictionary()
+
+
+def _from_annotations(tool: type[Tool]) -> "type[BaseModel]":
     from pydantic import ConfigDict, create_model
 
     fields: dict[str, Any] = {}

@@ -253,4 +253,6 @@ class ChainRevisionFactory(DjangoModelFactory):
     persona = factory.SubFactory(PersonaFactory)
     trigger = "message"
     number = factory.Sequence(lambda number: number + 1)
-    steps = factory.LazyFunction(lambda: [{"resolver": "thread_history", "options": {}, "enabled": True, "on_error": "fail"}])
+    steps = factory.LazyFunction(
+        lambda: [{"resolver": "thread_history", "options": {}, "enabled": True, "on_error": "fail"}]
+    )

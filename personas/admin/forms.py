@@ -17,7 +17,8 @@ from protege.toolkit import tools
 PERSONA_FIELDS = (
     "name", "slug", "address", "is_active", "instructions", "signature", "timezone", "model", "fallback_models",
     "context_window", "max_output_tokens", "monthly_budget", "reply_mode", "holding_reply", "quote_history", "tools",
-    "tool_policies", "history_scopes", "allowed_senders", "denied_senders", "staff_senders", "form_senders", "own_lists",
+    "tool_policies", "history_scopes", "allowed_senders", "denied_senders", "staff_senders", "form_senders",
+    "own_lists",
 )  # fmt: skip
 
 PATTERNS = "One pattern a line, such as *@client.example. "

@@ -20,7 +20,7 @@ from protege.services import chains
 from resolvers.admin.chain_formset import ChainFormSet
 from resolvers.admin.chain_inline import MessageChainInline, ResponsibilityChainInline
 
-FIELDSETS = [
+FIELDSETS: Any = [
     (None, {"fields": (("name", "slug"), "address", "is_active")}),
     ("Voice", {"fields": ("instructions", "signature", "timezone")}),
     ("Model", {"fields": ("model", "fallback_models", ("context_window", "max_output_tokens"), "monthly_budget")}),
@@ -50,7 +50,7 @@ class AliasInline(VisibleChoices, admin.TabularInline):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PersonaAddress]:
         # The primary address mirrors the persona's own field and is edited there.
-        return super().get_queryset(request).filter(is_primary=False)  # type: ignore[no-any-return]
+        return super().get_queryset(request).filter(is_primary=False)
 
 
 @admin.register(Persona)
@@ -78,7 +78,7 @@ class PersonaAdmin(TenantAdmin):
         return bool(principal_of(request).tenant) and super().has_add_permission(request)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        form = super().get_form(request, obj, change=change, **kwargs)
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
         form.tenant = principal_of(request).tenant or ""
         return form
 

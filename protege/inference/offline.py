@@ -56,7 +56,7 @@ def _completion(body: dict[str, Any], line: Say | Call | Calls) -> dict[str, Any
     if isinstance(line, Call):
         line = Calls(line)
     calls = list(line.calls) if isinstance(line, Calls) else []
-    message = {"role": "assistant", "content": line.text or None}
+    message: dict[str, Any] = {"role": "assistant", "content": line.text or None}
     if calls:
         message["tool_calls"] = [_call(call, position) for position, call in enumerate(calls)]
     finish = "tool_calls" if calls else getattr(line, "finish", "stop")

@@ -126,7 +126,7 @@ def _next_revision(
         trigger=trigger,
         number=expected + 1,
         steps=steps,
-        author=author,
+        author=author,  # type: ignore[misc]  # the host's own user model
         author_label=author.get_username() if author is not None else "",
         note=note,
     )

@@ -15,7 +15,8 @@ from django.db import transaction
 from personas.models import Persona
 from protege import conf
 from protege.exceptions import MailError, describe
-from protege.mail.parsing import ParsedMail, parse as parse_mail
+from protege.mail.parsing import ParsedMail
+from protege.mail.parsing import parse as parse_mail
 from protege.services import recording, routing
 from protege.services.wakeups import MAIL_QUEUE, task
 from threads.models import InboundMail, InboundStatus, Message, RawMail

@@ -73,7 +73,8 @@ class ToolMail:
 
     def hold(self) -> None:
         """Store the mail as `held`, in the transaction that records the tool's result."""
-        run = Run.objects.select_related("message__thread__persona", "persona").get(pk=self.context.run_id)
+        runs = Run.objects.select_related("message__thread__persona", "persona")
+        run = runs.get(pk=self.context.run_id or 0)
         message = self._reply_in_thread(run) if self.is_answer else self._new_mail(run)
         try:
             with transaction.atomic():

@@ -9,12 +9,12 @@ from django.db import transaction
 try:
     from django.tasks import task
 except ImportError:  # Django 5.2
-    from django_tasks import task
+    from django_tasks import task  # type: ignore[no-redef]
 
 MAIL_QUEUE = "protege-mail"
 RUNS_QUEUE = "protege-runs"
 
-__all__ = ["MAIL_QUEUE", "RUNS_QUEUE", "task", "when_committed", "wake"]
+__all__ = ["MAIL_QUEUE", "RUNS_QUEUE", "task", "wake", "when_committed"]
 
 
 def wake(work: Any, row_id: int) -> None:

@@ -48,7 +48,7 @@ class StepForm(forms.Form):
     resolver = forms.ChoiceField(required=False, widget=forms.Select(attrs={"class": "pr-resolver"}))
     options = OptionsField(
         initial=dict,
-        widget=forms.Textarea(attrs={"rows": 4, "class": "pr-options", "spellcheck": "false"}),
+        widget=forms.Textarea(attrs={"rows": 3, "class": "pr-options", "spellcheck": "false"}),
     )
     enabled = forms.BooleanField(required=False, initial=True)
     on_error = forms.ChoiceField(choices=OnError.choices, initial=OnError.FAIL, label="On error")

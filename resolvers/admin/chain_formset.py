@@ -84,7 +84,7 @@ class ChainFormSet(BaseFormSet):
         if i >= self.initial_form_count():
             # On a stale page a new row must not be compared with a row that somebody else has added since.
             kwargs["initial"] = None
-        form: StepForm = super()._construct_form(i, **kwargs)
+        form: StepForm = super()._construct_form(i, **kwargs)  # type: ignore[misc]
         form.is_new = i >= self.initial_form_count()
         return form
 
@@ -108,14 +108,19 @@ class ChainFormSet(BaseFormSet):
             # A chain that nobody touched stays savable with its persona, even when a prompt file has gone since.
             self.steps = [form.check() for form in rows]
 
+    @property
+    def expected_revision(self) -> int:
+        """The revision that the page was made from."""
+        return int(self.management_form.cleaned_data["expected_revision"] or 0)
+
     def _refuse_stale(self) -> None:
-        expected = self.management_form.cleaned_data["expected_revision"]
+        expected = self.expected_revision
         if expected != self.revision:
             error = StaleRevisionError(expected=expected, current=self.revision)
             raise ValidationError(f"Somebody else has saved this chain. {error}", code=error.code)
 
     def _is_left_out(self, form: StepForm) -> bool:
-        return (form.is_new and not form.has_changed()) or self._should_delete_form(form)
+        return (form.is_new and not form.has_changed()) or form.cleaned_data.get("DELETE", False)
 
     @property
     def has_new_chain(self) -> bool:
@@ -126,8 +131,9 @@ class ChainFormSet(BaseFormSet):
         """Save the chain as its next revision when it has changed; `StaleRevisionError` when another was faster."""
         if not self.editable or not self.has_new_chain:
             return
-        expected = self.management_form.cleaned_data["expected_revision"]
-        revision = chains.save(self.instance, self.trigger, self.steps, expected_revision=expected, author=author)
+        revision = chains.save(
+            self.instance, self.trigger, self.steps, expected_revision=self.expected_revision, author=author
+        )
         self.new_objects = [revision]
 
 

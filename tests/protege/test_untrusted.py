@@ -59,4 +59,5 @@ def test_a_cut_splits_no_joined_emoji() -> None:
 
 
 def test_what_databases_refuse_is_replaced_at_every_depth() -> None:
-    assert storable({"a\x00": ["\ud83d hi", {"b": "\x00"}], "n": 1}) == {"a\ufffd": ["\ufffd hi", {"b": "\ufffd"}], "n": 1}
+    stored = storable({"a\x00": ["\ud83d hi", {"b": "\x00"}], "n": 1})
+    assert stored == {"a\ufffd": ["\ufffd hi", {"b": "\ufffd"}], "n": 1}

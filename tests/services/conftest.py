@@ -8,9 +8,18 @@ from typing import Any
 
 import pytest
 
+from personas.models import Persona
+from protege.services import chains
+from protege.toolkit import tools
+from tests.factories import MessageFactory, ParticipantFactory, PersonaFactory, RunFactory
+from tests.toolbox import LookUp
+from threads.models import Run
+
 OPENAI_ANSWER = {
     "id": "x", "object": "chat.completion", "created": 0, "model": "m",
-    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "It is on its way."}}],
+    "choices": [
+        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "It is on its way."}},
+    ],
     "usage": {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16},
 }  # fmt: skip
 ANTHROPIC_ANSWER = {
@@ -73,3 +82,20 @@ def provider(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provide
         }
         yield server
         server.shutdown()
+
+
+@pytest.fixture
+def assistant() -> Iterator[Persona]:
+    """A persona that says what the test's script says, and may look up orders and write mails."""
+    with tools.temporarily("look_up", LookUp):
+        persona = PersonaFactory(model="offline:scripted", tools=["look_up", "send_email"])
+        chains.save_defaults(persona)
+        yield persona
+
+
+@pytest.fixture
+def run(assistant: Persona) -> Run:
+    """A queued run for a mail of Ana's to the assistant."""
+    message = MessageFactory(thread__persona=assistant)
+    ParticipantFactory(thread=message.thread, address=message.from_address)
+    return RunFactory(message=message, status="queued")

@@ -11,7 +11,7 @@ from django.db import connection
 from personas.models import Persona
 from protege.inference.wire import wire_sha256
 from protege.services import chains, runs
-from protege.toolkit import Tool, tools
+from protege.toolkit import tools
 from tests.factories import (
     AttachmentFactory,
     EmailThreadFactory,
@@ -21,6 +21,7 @@ from tests.factories import (
     RunFactory,
     ToolUseFactory,
 )
+from tests.toolbox import LookUp
 from threads.models import Message, Run
 
 pytestmark = pytest.mark.django_db
@@ -33,15 +34,6 @@ STEPS = [
     {"resolver": "load_text", "options": {"text": "Late facts."}},
     {"resolver": "load_text", "options": {"text": "A note of a colleague.", "role": "user"}},
 ]
-
-
-class LookUp(Tool):
-    name = "look_up"
-    description = "Look up an order."
-    effect = "read"
-
-    def run(self, context: Any, order: int) -> Any:
-        return "sent"
 
 
 @pytest.fixture

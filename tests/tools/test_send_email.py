@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from protege.context import Context
-from protege.tools.send_email import SendEmail
 from protege.toolkit import ToolResult
+from protege.tools.send_email import SendEmail
 from tests.factories import AttachmentFactory, MessageFactory, ParticipantFactory, RunFactory
 from threads.models import EmailThread, Message, Run
 

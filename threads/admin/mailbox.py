@@ -51,7 +51,7 @@ class InboundMailAdmin(ReadOnlyAdmin):
         return format_html('<a href="{}">Download</a>', url)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        may_see = request.user.has_perm(VIEW_RAW)  # type: ignore[union-attr]
+        may_see = request.user.has_perm(VIEW_RAW)
         return tuple(name for name in self.fields if may_see or name != "raw_source")
 
     def get_urls(self) -> list[URLPattern]:
@@ -61,7 +61,7 @@ class InboundMailAdmin(ReadOnlyAdmin):
     def raw_view(self, request: HttpRequest, pk: int) -> HttpResponse | Any:
         """The mail as it came, for those who may see more of it than the product shows."""
         inbound = self.get_queryset(request).filter(pk=pk).select_related("raw").first()
-        may_see = request.user.has_perm(VIEW_RAW)  # type: ignore[union-attr]
+        may_see = request.user.has_perm(VIEW_RAW)
         if inbound is None or not may_see or not self.has_view_permission(request, inbound):
             raise Http404("There is no such mail, or you may not see its source.")
         return raw_mail_response(inbound)

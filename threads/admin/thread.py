@@ -19,12 +19,11 @@ from threads.admin.showing import address, line, text_block
 from threads.admin.transcript import transcript
 from threads.models import Attachment, EmailThread, Message, Run, ThreadTag, ToolUse
 
-FACTS = ("facts_persona", "correspondent", "facts_subject", "status", "participants")
+FACTS = ("facts_subject", "facts_persona", "participants", "status", "last_activity")
 NUMBERS = (
-    "tenant", "created_at", "last_activity", "paused_at", "archived_at", "summary_text", "summary_updated_at",
+    "correspondent", "tenant", "created_at", "paused_at", "archived_at", "summary_text", "summary_updated_at",
     "summary_through", "opened_from", "last_sequence", "revision",
 )  # fmt: skip
-CURATION = ("title", "description", "pinned", "archived")
 CURATE = "protege_threads.curate_emailthread"
 
 
@@ -90,7 +89,7 @@ class EmailThreadAdmin(TenantAdmin):
     actions = ("pin", "unpin", "archive", "unarchive")
     readonly_fields = (*FACTS, *NUMBERS)
     fieldsets = (
-        (None, {"fields": FACTS}),
+        (None, {"fields": ("facts_subject", ("facts_persona", "status"), ("participants", "last_activity"))}),
         ("Notes", {"fields": ("title", "description", ("pinned", "archived"), "reply_mode")}),
         ("Numbers", {"fields": NUMBERS, "classes": ("collapse",)}),
     )
@@ -143,7 +142,7 @@ class EmailThreadAdmin(TenantAdmin):
     ) -> HttpResponse:
         thread = self.get_object(request, unquote(object_id))
         shown = transcript(thread, request.GET.get("page")) if thread is not None else None
-        context = {"transcript": shown, "may_download": request.user.has_perm("protege_threads.view_attachment")}  # type: ignore[union-attr]
+        context = {"transcript": shown, "may_download": request.user.has_perm("protege_threads.view_attachment")}
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
 
     @admin.display(description="persona")

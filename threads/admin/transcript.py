@@ -1,6 +1,5 @@
 """A thread as people read it: mails in the order they came and went, with the runs and tool calls between them."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -108,7 +107,8 @@ def _add_files(entries: Sequence[Entry]) -> None:
 def _add_runs(entries: Sequence[Entry]) -> None:
     by_message = {entry.message.pk: entry for entry in entries}
     for run in Run.objects.filter(message__in=by_message).only(*RUN_COLUMNS).order_by("pk"):
-        by_message[run.message_id].runs.append(run)
+        if run.message_id is not None:
+            by_message[run.message_id].runs.append(run)
 
 
 def _add_rounds(entries: Sequence[Entry]) -> None:
@@ -120,8 +120,9 @@ def _add_rounds(entries: Sequence[Entry]) -> None:
     uses = ToolUse.objects.filter(Q(message__in=by_message) | Q(message__isnull=True, run__in=first_of_run))
     for _, together in groupby(uses.order_by("run_id", "turn_index", "position"), key=_round):
         calls = list(together)
-        if calls[0].message_id is not None:
-            by_message[calls[0].message_id].rounds.append(_calls(calls))
+        trigger = calls[0].message_id
+        if trigger is not None:
+            by_message[trigger].rounds.append(_calls(calls))
         else:
             first_of_run[calls[0].run_id].rounds_before.append(_calls(calls))
 
@@ -141,11 +142,3 @@ def _calls(uses: Iterable[ToolUse]) -> list[Call]:
         for use in uses
     ]
 
-
-def names_of(rounds: Iterable[Iterable[Call]]) -> dict[str, int]:
-    """How often each tool was called."""
-    counts: dict[str, int] = defaultdict(int)
-    for calls in rounds:
-        for call in calls:
-            counts[call.name] += 1
-    return dict(counts)

@@ -12,7 +12,7 @@ from django.db import DatabaseError
 from protege.services import inbox
 from threads.models import InboundMail, InboundStatus
 
-REFUSED = {InboundStatus.UNROUTABLE: os.EX_NOUSER}
+REFUSED: dict[str, int] = {InboundStatus.UNROUTABLE: os.EX_NOUSER}
 """Exit codes of sysexits.h by what became of the mail; a mail that was stored is a success."""
 
 

@@ -79,7 +79,7 @@ def test_the_list_takes_as_many_queries_for_100_rows_as_for_10(model: Any, desk:
     for wanted in (10, 100):
         while model._default_manager.count() < wanted:
             row_of(model, PersonaFactory(tenant="desk"))
-        with CaptureQueriesContext(connection, ) as queries:
+        with CaptureQueriesContext(connection) as queries:
             page = client.get(pages.list_url(model))
         assert pages.row_count(page) >= min(wanted, 100)
         counts.append(len(queries))

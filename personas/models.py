@@ -1,8 +1,10 @@
 """The tables of who speaks."""
 
 import zoneinfo
+from datetime import UTC, datetime
 from typing import Any
 
+from cronsim import CronSim, CronSimError
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models, transaction
@@ -19,6 +21,14 @@ def validate_timezone(value: str) -> None:
         zoneinfo.ZoneInfo(value)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         raise ValidationError(f"{value!r} is no time zone. Use a name such as Europe/Vienna or UTC.") from None
+
+
+def validate_schedule(value: str) -> None:
+    """Accept cron expressions of five fields."""
+    try:
+        CronSim(value, datetime.now(UTC))
+    except CronSimError as error:
+        raise ValidationError(f"{value!r} is no cron expression ({error}). Weekdays at eight: 0 8 * * 1-5") from None
 
 
 def validate_names(value: object) -> None:
@@ -205,7 +215,11 @@ class Responsibility(models.Model):
     slug = models.SlugField(max_length=100)
     name = models.CharField(max_length=200)
     instructions = models.TextField(help_text="What is to be done; the last thing the model reads.")
-    schedule = models.CharField(max_length=100, help_text="Cron expression in the persona's time zone: 0 8 * * 1-5")
+    schedule = models.CharField(
+        max_length=100,
+        validators=[validate_schedule],
+        help_text="Cron expression in the persona's time zone: 0 8 * * 1-5",
+    )
     recipients = models.JSONField(default=list, blank=True, validators=[validate_names], help_text="Addresses.")
     subject = models.CharField(max_length=300, blank=True)
     enabled = models.BooleanField(default=True)

@@ -59,7 +59,7 @@ class VisibleChoices(BaseModelAdmin):
         except NotRegistered:
             related = None
         if isinstance(related, TenantAdmin):
-            return related.get_queryset(request)
+            return related.get_queryset(request).defer(*related.list_defer)
         # The host has an admin of its own for it, or none: the model's rule holds all the same.
         manager = model._default_manager
         return visible_rows(manager.all(), "", request) if hasattr(manager, "visible_to") else None
@@ -73,8 +73,7 @@ class VisibleFilter(RelatedFieldListFilter):
         if rows is None:
             return super().field_choices(field, request, model_admin)
         ordering = self.field_admin_ordering(field, request, model_admin)
-        limit = {"pk__in": rows.order_by().values("pk")}
-        return field.get_choices(include_blank=False, ordering=ordering, limit_choices_to=limit)
+        return [(row.pk, str(row)) for row in rows.order_by(*(ordering or rows.model._meta.ordering))]
 
 
 class LeanChangeList(ChangeList):

@@ -37,8 +37,8 @@ class MissingExtraError(ConfigurationError, ImportError):
 
     code = "missing_extra"
 
-    def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"{library} is not installed. Install it with: pip install 'protege[{extra}]'")
+    def __init__(self, library: str, extra: str, *, package: str = "protege") -> None:
+        super().__init__(f"{library} is not installed. Install it with: pip install '{package}[{extra}]'")
 
 
 class ResolverError(ProtegeError):

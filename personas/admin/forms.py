@@ -44,6 +44,7 @@ class PersonaForm(forms.ModelForm):
     fallback_models = LinesField(help_text="Model strings to turn to, in order, one a line.")
     tools = NamesField(offered=_tool_choices, help_text="What it may call.")
     tool_policies = PoliciesField(
+        initial=dict,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 60, "spellcheck": "false"}),
         help_text='Tool name to allow, ask or deny, such as {"send_email": "ask"}.',
     )

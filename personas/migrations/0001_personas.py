@@ -246,7 +246,9 @@ class Migration(migrations.Migration):
                 (
                     "schedule",
                     models.CharField(
-                        help_text="Cron expression in the persona's time zone: 0 8 * * 1-5", max_length=100
+                        help_text="Cron expression in the persona's time zone: 0 8 * * 1-5",
+                        max_length=100,
+                        validators=[personas.models.validate_schedule],
                     ),
                 ),
                 (

@@ -78,23 +78,24 @@ async def _send(request: Request, target: ModelTarget, max_tokens: int, timeout:
         model = build_model(target, key=target.key(), http_client=client)
         try:
             async with asyncio.timeout(timeout):
-                return await _post(request, model, _settings(target, max_tokens))
+                return await _post(request, model, _settings(target, max_tokens), posted)
         except TimeoutError:
             raise ModelError(f"The model gave no answer within {timeout:g} seconds.", code="timeout") from None
 
 
 async def _capture(request: Request, target: ModelTarget, max_tokens: int) -> Wire:
     captured: list[httpx2.Request] = []
-    async with _client(_capturing_transport(captured), [], CAPTURE_SECONDS) as client:
+    posted: list[bytes] = []
+    async with _client(_capturing_transport(captured), posted, CAPTURE_SECONDS) as client:
         model = build_model(target, key=PLACEHOLDER_KEY, http_client=client)
         with contextlib.suppress(CapturedRequest):
-            await _post(request, model, _settings(target, max_tokens))
+            await _post(request, model, _settings(target, max_tokens), posted)
     if not captured:
         raise ModelError("The model's library did not come to post a request.", code="invalid_request")
-    posted = captured[0]
-    body = json.loads(posted.content)
+    first = captured[0]
+    body = json.loads(first.content)
     return Wire(
-        provider=_wire_name(target), method=posted.method, url=str(posted.url), body=body, sha256=wire_sha256(body)
+        provider=_wire_name(target), method=first.method, url=str(first.url), body=body, sha256=wire_sha256(body)
     )
 
 
@@ -110,20 +111,20 @@ def _settings(target: ModelTarget, max_tokens: int) -> Any:
     return settings
 
 
-async def _post(request: Request, model: "Model", settings: Any) -> Reply:
+async def _post(request: Request, model: "Model", settings: Any, posted: list[bytes]) -> Reply:
     """Encode, post, decode. The library's errors become `ModelError`, without the text of the provider's body."""
     from pydantic_ai import direct
 
     from protege.inference.errors import as_model_error
 
     parameters = declared(request.tools)
-    messages = encode(request.messages, model, parameters)
     try:
+        messages = encode(request.messages, model, parameters)
         response = await direct.model_request(
             model, messages, model_settings=settings, model_request_parameters=parameters, instrument=False
         )
     except Exception as error:
-        raise as_model_error(error) from None
+        raise as_model_error(error, posted=bool(posted)) from None
     return decode(response)
 
 
@@ -139,7 +140,8 @@ def build_model(target: ModelTarget, *, key: str | None, http_client: Any) -> "M
         name = f"{target.kind}:{target.model}"
         return infer_model(name, provider_factory=lambda _: _provider(target, key, http_client))
     except UserError as error:
-        if "key" in str(error).lower():
+        if key is None:
+            build_model(target, key=PLACEHOLDER_KEY, http_client=http_client)  # raises if more than the key is missing
             raise ModelError(str(error), code="authentication") from None
         raise ModelNameError(str(error)) from None
 

@@ -7,9 +7,11 @@ from decimal import Decimal
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from protege.inference.call_ids import with_legal_ids
 from protege.inference.replies import Reply, RequestedCall, Usage
 from protege.messages import ModelMessage, Part, Role, TextPart, ToolCall, thaw
 from protege.toolkit import Tool, canonical_json
+from protege.untrusted import storable
 
 if TYPE_CHECKING:
     from pydantic_ai import messages as library
@@ -24,7 +26,8 @@ def encode(
     """The messages in the form that `model` posts.
 
     All between two assistant turns becomes one request, in order. The library's own preparation keeps late system
-    text in its place; its repair stands on both sides of it, so that what it moves is valid again.
+    text in its place; its repair stands on both sides of it, so that what it moves is valid again. What no database
+    could store (NUL, lone surrogates) is not sent either, so that a later mail of the thread reads the same.
     """
     from pydantic_ai.messages import repair_messages
 
@@ -54,7 +57,7 @@ def decode(response: "library.ModelResponse") -> Reply:
     calls = [_requested(part) for part in response.parts if isinstance(part, ToolCallPart)]
     cost, currency = _price(response)
     return Reply(
-        text=text,
+        text=storable(text),
         tool_calls=tuple(calls),
         usage=Usage(
             input_tokens=response.usage.input_tokens,
@@ -85,7 +88,7 @@ def _grouped(messages: Sequence[ModelMessage]) -> "list[library.ModelMessage]":
 
     grouped: list[Any] = []
     names: dict[str, str] = {}
-    for is_assistant, turns in groupby(messages, key=lambda message: message.role is Role.ASSISTANT):
+    for is_assistant, turns in groupby(with_legal_ids(messages), key=lambda message: message.role is Role.ASSISTANT):
         if is_assistant:
             said = list(turns)
             names.update({call.id: call.name for turn in said for call in turn.tool_calls})
@@ -99,25 +102,25 @@ def _response(turn: ModelMessage) -> "library.ModelResponse":
     from pydantic_ai.messages import ModelResponse
     from pydantic_ai.messages import TextPart as LibraryText
 
-    text = [LibraryText(turn.text)] if turn.text else []
+    text = [LibraryText(storable(turn.text))] if turn.text else []
     return ModelResponse(parts=[*text, *(_call(call) for call in turn.tool_calls)])
 
 
 def _call(call: ToolCall) -> "library.ToolCallPart":
     from pydantic_ai.messages import ToolCallPart
 
-    return ToolCallPart(call.name, json.loads(canonical_json(thaw(call.input))), call.id)
+    return ToolCallPart(call.name, json.loads(canonical_json(storable(thaw(call.input)))), call.id)
 
 
 def _request_part(turn: ModelMessage, names: dict[str, str]) -> Any:
     from pydantic_ai.messages import SystemPromptPart, UserPromptPart
 
     if turn.role is Role.SYSTEM:
-        return SystemPromptPart(turn.text)
+        return SystemPromptPart(storable(turn.text))
     if turn.role is Role.TOOL:
         return _tool_return(turn, names)
     if isinstance(turn.content, str):
-        return UserPromptPart(turn.content)
+        return UserPromptPart(storable(turn.content))
     return UserPromptPart([_user_content(part) for part in turn.parts])
 
 
@@ -126,10 +129,11 @@ def _tool_return(turn: ModelMessage, names: dict[str, str]) -> Any:
     from pydantic_ai.messages import ToolReturnPart
 
     call_id = turn.tool_call_id or ""
-    name, error = names.get(call_id, "unknown"), _error_of(turn.text)
+    name, text = names.get(call_id, "unknown"), storable(turn.text)
+    error = _error_of(text)
     if error is not None:
         return ToolReturnPart(name, canonical_json(error), call_id, outcome="failed")
-    return ToolReturnPart(name, turn.text or NO_RESULT, call_id)
+    return ToolReturnPart(name, text or NO_RESULT, call_id)
 
 
 def _error_of(result: str) -> Any | None:
@@ -145,5 +149,5 @@ def _user_content(part: Part) -> Any:
     from pydantic_ai.messages import BinaryContent
 
     if isinstance(part, TextPart):
-        return part.text
+        return storable(part.text)
     return BinaryContent(base64.b64decode(part.data), media_type=part.media_type)

@@ -13,13 +13,19 @@ TEXTS = {
     "bad_response": "The provider's answer could not be read.",
     "context_too_large": "The request is larger than the model's window.",
 }
+NOT_BUILT = "The request could not be put into the form that this provider takes."
 
 
-def as_model_error(error: Exception) -> ModelError:
-    """The `ModelError` for what the library raised; errors of our own pass as they are."""
+def as_model_error(error: Exception, *, posted: bool) -> ModelError:
+    """The `ModelError` for what the library raised; errors of our own pass as they are.
+
+    What is raised before anything was `posted` is about the request and not about an answer.
+    """
     if isinstance(error, ModelError):
         return error
     code = _code(error)
+    if code == "bad_response" and not posted:
+        return ModelError(NOT_BUILT, code="invalid_request")
     status = getattr(error, "status_code", None)
     told = f" (HTTP {status})" if status else ""
     return ModelError(f"{TEXTS[code]}{told}", code=code, status=status)

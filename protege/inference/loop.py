@@ -158,8 +158,9 @@ def _told_apart(calls: tuple[RequestedCall, ...]) -> tuple[RequestedCall, ...]:
     apart: list[RequestedCall] = []
     taken: set[str] = set()
     for position, call in enumerate(calls):
-        wanted = call.id or f"call_{position}"
-        name = wanted if wanted not in taken else f"{wanted}-{position}"
+        name = call.id or f"call_{position}"
+        while name in taken:
+            name = f"{name}-{position}"
         taken.add(name)
         apart.append(replace(call, id=name))
     return tuple(apart)

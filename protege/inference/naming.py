@@ -16,6 +16,7 @@ OLLAMA_URL = "http://localhost:11434/v1"
 PLACEHOLDER_KEY = "placeholder"
 """Stands for the key in a preview: no credential is read for it."""
 
+_OUR_EXTRAS = {"openai", "anthropic", "google"}
 _ALIAS_KEYS = {"base_url", "api_key_env", "kind"}
 
 
@@ -71,9 +72,16 @@ def provider_class(target: ModelTarget) -> Any:
     try:
         return infer_provider_class(target.kind)
     except ImportError:
-        raise MissingExtraError(f"The SDK for {target.kind!r}", target.kind.partition("-")[0]) from None
+        raise _missing(target.kind) from None
     except ValueError:
         raise ModelNameError(_unknown(target.kind)) from None
+
+
+def _missing(kind: str) -> MissingExtraError:
+    """The SDKs that have no extra of ours come with one of the library's."""
+    extra = kind.rpartition("/")[2].partition("-")[0]
+    package = "protege" if extra in _OUR_EXTRAS else "pydantic-ai-slim"
+    return MissingExtraError(f"The SDK for {kind!r}", extra, package=package)
 
 
 def _offline(model: str) -> ModelTarget:
@@ -101,7 +109,8 @@ def _alias(provider: str, model: str, alias: Mapping[str, Any]) -> ModelTarget:
 def _unknown(kind: str) -> str:
     from pydantic_ai.models import known_model_names
 
-    known = sorted({name.partition(":")[0] for name in known_model_names()} | {"ollama", OFFLINE})
+    named = {name.partition(":")[0] for name in known_model_names() if ":" in name}
+    known = sorted(named | {"ollama", OFFLINE})
     near = get_close_matches(kind, known, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else f"Known providers: {', '.join(known)}."
     return f"There is no model provider {kind!r}. {hint}"

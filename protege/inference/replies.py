@@ -1,12 +1,17 @@
 """What comes back from a model."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from protege.messages import ModelMessage, Role, ToolCall
+from protege.untrusted import storable
+
+DEEPEST_ARGUMENTS = 100
+"""Levels of nested arguments; the libraries between here and a provider stop at some 250."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +32,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedCall:
-    """A tool call as it arrived; `arguments` is None when the text was no JSON object."""
+    """A tool call as it arrived; `arguments` is None when the text was no JSON object that can be stored and sent."""
 
     id: str
     name: str
@@ -37,14 +42,12 @@ class RequestedCall:
     @classmethod
     def parse(cls, *, id: str, name: str, raw_arguments: str) -> "RequestedCall":
         try:
-            arguments = json.loads(raw_arguments or "{}", parse_constant=_refuse_constant)
+            arguments = json.loads(raw_arguments or "{}", parse_constant=_refuse_constant, parse_float=_finite)
         except (ValueError, RecursionError):
             arguments = None
+        usable = isinstance(arguments, dict) and _is_shallow(arguments, DEEPEST_ARGUMENTS)
         return cls(
-            id=id,
-            name=name,
-            raw_arguments=raw_arguments,
-            arguments=arguments if isinstance(arguments, dict) else None,
+            id=id, name=name, raw_arguments=raw_arguments, arguments=storable(arguments) if usable else None
         )
 
     def to_tool_call(self) -> ToolCall:
@@ -56,6 +59,17 @@ class RequestedCall:
 def _refuse_constant(name: str) -> Any:
     """NaN and Infinity are no JSON, and no database stores them."""
     raise ValueError(name)
+
+
+def _finite(literal: str) -> float:
+    """1e999 is JSON, and yet it becomes Infinity, which is none."""
+    number = float(literal)
+    return number if math.isfinite(number) else _refuse_constant(literal)
+
+
+def _is_shallow(value: Any, levels: int) -> bool:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_shallow(item, levels - 1) for item in items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

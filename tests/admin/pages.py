@@ -25,6 +25,7 @@ def form_data(response: HttpResponse, form_id: str) -> Data:
     form = tree(response).get_element_by_id(form_id)
     data: Data = {}
     for name, value in form.form_values():
+        value = value.removeprefix("\n")  # a browser leaves out the first line break of a text area
         if name in data:
             data[name] = [*(data[name] if isinstance(data[name], list) else [data[name]]), value]
         else:

@@ -77,6 +77,13 @@ def test_a_wrong_time_zone_is_a_form_error(name: str) -> None:
         PersonaFactory.build(timezone=name).full_clean()
 
 
+@pytest.mark.parametrize("schedule", ["every morning", "0 8 * *", "0 25 * * *", ""])
+def test_a_wrong_schedule_is_a_form_error(schedule: str) -> None:
+    duty = ResponsibilityFactory.build(persona=PersonaFactory(), schedule=schedule)
+    with pytest.raises(ValidationError, match="schedule"):
+        duty.full_clean()
+
+
 def test_lists_hold_texts_only() -> None:
     with pytest.raises(ValidationError, match="JSON list"):
         PersonaFactory.build(tools=[1]).full_clean()

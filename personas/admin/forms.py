@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from cronsim import CronSim, CronSimError
 from django import forms
 from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core.exceptions import ValidationError
 from django.forms.models import BaseInlineFormSet
-from django.utils import timezone
 
 from personas.admin.fields import LinesField, NamesField, PoliciesField
 from personas.models import Persona, PersonaAddress, Responsibility
@@ -104,16 +102,6 @@ class ResponsibilityForm(forms.ModelForm):
         model = Responsibility
         fields = ("persona", "name", "slug", "instructions", "schedule", "recipients", "subject", "enabled")
         widgets = {"instructions": _text(10)}
-
-    def clean_schedule(self) -> str:
-        schedule: str = self.cleaned_data["schedule"].strip()
-        try:
-            next(CronSim(schedule, timezone.now()))
-        except (CronSimError, StopIteration):
-            raise ValidationError(
-                "This is no schedule. Give minute, hour, day, month and weekday, such as 0 8 * * 1-5.", code="schedule"
-            ) from None
-        return schedule
 
     def clean_recipients(self) -> list[str]:
         addresses: list[str] = self.cleaned_data["recipients"]

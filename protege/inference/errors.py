@@ -13,6 +13,9 @@ TEXTS = {
     "bad_response": "The provider's answer could not be read.",
     "context_too_large": "The request is larger than the model's window.",
 }
+BY_STATUS = {408: "timeout", 413: "context_too_large", 504: "timeout"}
+"""What the library's classes do not tell apart."""
+
 NOT_BUILT = "The request could not be put into the form that this provider takes."
 
 
@@ -23,10 +26,10 @@ def as_model_error(error: Exception, *, posted: bool) -> ModelError:
     """
     if isinstance(error, ModelError):
         return error
-    code = _code(error)
+    status = getattr(error, "status_code", None)
+    code = BY_STATUS.get(status) or _code(error)
     if code == "bad_response" and not posted:
         return ModelError(NOT_BUILT, code="invalid_request")
-    status = getattr(error, "status_code", None)
     told = f" (HTTP {status})" if status else ""
     return ModelError(f"{TEXTS[code]}{told}", code=code, status=status)
 
@@ -34,6 +37,8 @@ def as_model_error(error: Exception, *, posted: bool) -> ModelError:
 def _code(error: Exception) -> str:
     from pydantic_ai import exceptions
 
+    if isinstance(error.__cause__, ValueError):  # an answer that is no JSON counts as no answer for the SDKs
+        return "bad_response"
     by_class: list[tuple[type[BaseException], str]] = [
         (exceptions.ModelRateLimitError, "rate_limited"),
         (exceptions.ModelQuotaExceededError, "rate_limited"),

@@ -54,7 +54,7 @@ class StepForm(forms.Form):
     on_error = forms.ChoiceField(choices=OnError.choices, initial=OnError.FAIL, label="On error")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **{"label_suffix": "", **kwargs})
         self.fields["resolver"].choices = self._resolver_choices()  # type: ignore[attr-defined]
 
     @property

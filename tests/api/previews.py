@@ -39,6 +39,15 @@ class Asker(Resolver):
         return self.message("system", repr(context.principal))
 
 
+class Clock(Resolver):
+    """Says the run's one clock, to the microsecond."""
+
+    name = "clock"
+
+    def resolve(self, context: Any) -> Any:
+        return self.message("system", context.now.isoformat())
+
+
 def persona_with(*steps: dict[str, Any], trigger: str = "message", **fields: Any) -> Persona:
     persona: Persona = PersonaFactory(**fields)
     chains.save(persona, trigger, steps, expected_revision=0)

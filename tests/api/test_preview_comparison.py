@@ -4,7 +4,8 @@ import pytest
 
 from protege.services import chains
 from resolvers.models import ChainStep
-from tests.api.previews import MAIL, SYSTEM, mail_to, persona_with, shown
+from resolvers.registry import temporary_resolver
+from tests.api.previews import MAIL, SYSTEM, Clock, mail_to, persona_with, shown
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("desk")]
 
@@ -45,3 +46,10 @@ class TestComparison:
         ChainStep.objects.create(persona=persona, trigger="message", position=1, resolver="gone")
         found = shown(persona, mail=MAIL, steps=[SYSTEM], compare="saved")["comparison"]
         assert (found["added"], found["removed"]) == ([], [])
+
+
+def test_both_are_of_the_same_moment() -> None:
+    with temporary_resolver(Clock):
+        persona = persona_with({"resolver": "clock"})
+        found = shown(persona, mail=MAIL, compare="saved")["comparison"]
+    assert (found["added"], found["removed"]) == ([], [])

@@ -22,7 +22,7 @@ class InboundMailAdmin(ReadOnlyAdmin):
     """Each delivery. Mail that no tenant was found for is shown to administrators only."""
 
     owner = "tenant"
-    list_display = ("id", "status", "reason", "source", "sender_line", "persona", "message", "attempts", "received_at")
+    list_display = ("id", "status", "reason", "source", "sender_line", "persona", "message", "received_at")
     list_filter = ("status", "persona", "received_at")
     list_select_related = ("persona", "message")
     list_defer = (

@@ -22,8 +22,12 @@ def download_link(attachment: Attachment) -> SafeString:
 
 class AttachmentInline(ReadOnlyInline):
     model = Attachment
-    fields = ("filename", "content_type", "file_size", "text_status", "damaged", "download")
+    fields = ("filename_line", "content_type", "file_size", "text_status", "damaged", "download")
     readonly_fields = fields
+
+    @admin.display(description="file name")
+    def filename_line(self, attachment: Attachment) -> str:
+        return line(attachment.filename, 180)
 
     @admin.display(description="size")
     def file_size(self, attachment: Attachment) -> str:

@@ -101,6 +101,7 @@ def _in_order(thread: EmailThread) -> Any:
 def _add_files(entries: Sequence[Entry]) -> None:
     by_message = {entry.message.pk: entry for entry in entries}
     for file in Attachment.objects.filter(message__in=by_message).only(*FILE_COLUMNS).order_by("pk"):
+        file.filename = showing.line(file.filename, 180)
         by_message[file.message_id].files.append(file)
 
 

@@ -37,7 +37,9 @@
     );
     row.querySelector(".pr-head").append(box);
     const deleted = row.querySelector(".pr-delete input");
-    if (deleted) deleted.addEventListener("change", () => row.classList.toggle("pr-gone", deleted.checked));
+    const fade = () => row.classList.toggle("pr-gone", deleted.checked);
+    deleted.addEventListener("change", fade);
+    fade();
   };
 
   const addRow = (chain, list) => {

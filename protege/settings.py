@@ -47,6 +47,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "rest_framework",
     "drf_spectacular",
+    "drf_spectacular_sidecar",
     "django_filters",
     # Django 6 has the task framework itself.
     *(["django_tasks"] if django.VERSION < (6,) else []),
@@ -141,12 +142,14 @@ REST_FRAMEWORK = {
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "EXCEPTION_HANDLER": "protege.api.errors.handle",
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Protege",
     "DESCRIPTION": "AI colleagues reached by e-mail: personas, threads, chains and their preview.",
     "VERSION": __version__,
     "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
 }
 

@@ -27,7 +27,7 @@ def as_model_error(error: Exception, *, posted: bool) -> ModelError:
     if isinstance(error, ModelError):
         return error
     status = getattr(error, "status_code", None)
-    code = BY_STATUS.get(status) or _code(error)
+    code = BY_STATUS.get(status or 0) or _code(error)
     if code == "bad_response" and not posted:
         return ModelError(NOT_BUILT, code="invalid_request")
     told = f" (HTTP {status})" if status else ""

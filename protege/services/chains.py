@@ -10,13 +10,10 @@ from django.db.models import Max
 from personas.models import Persona
 from protege.exceptions import ProtegeError, StaleRevisionError
 from resolvers.models import ChainRevision, ChainStep, Trigger
-from resolvers.options import clean_options
+from resolvers.options import clean_options, step_shape
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
-
-ON_ERROR = ("fail", "skip")
-STEP_KEYS = ("resolver", "options", "enabled", "on_error")
 
 DEFAULT_CHAINS: dict[str, list[dict[str, Any]]] = {
     Trigger.MESSAGE: [
@@ -40,7 +37,7 @@ def current_revision(persona: Persona, trigger: str) -> int:
 def save(
     persona: Persona,
     trigger: str,
-    steps: Sequence[Mapping[str, Any]],
+    steps: Sequence[Any],
     *,
     expected_revision: int,
     author: "AbstractBaseUser | None" = None,
@@ -72,36 +69,27 @@ def save_defaults(persona: Persona, *, author: "AbstractBaseUser | None" = None)
             save(persona, trigger, steps, expected_revision=0, author=author, note="Default chain")
 
 
-def clean_steps(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """`steps` in full form and checked; `ValidationError` holds `step N: ...` for everything that is wrong."""
+def clean_steps(steps: Sequence[Any]) -> list[dict[str, Any]]:
+    """`steps` in full form and checked; `ValidationError` holds `Step N: ...`, from 1, for all that is wrong."""
     cleaned, complaints = [], []
-    for position, step in enumerate(steps):
+    for index, step in enumerate(steps):
         try:
-            cleaned.append(_clean_step(step))
+            shaped = step_shape(step, index)
+            cleaned.append({**shaped, "options": _clean_options(shaped, index)})
         except ValidationError as error:
-            complaints += [f"step {position}: {message}" for message in _messages(error)]
-        except ProtegeError as error:
-            complaints.append(f"step {position}: {error}")
+            complaints += error.messages
     if complaints:
         raise ValidationError(complaints)
     return cleaned
 
 
-def _clean_step(step: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(step, Mapping):
-        raise ValidationError("a step is an object with resolver, options, enabled and on_error.")
-    unknown = sorted(set(step) - set(STEP_KEYS))
-    if unknown:
-        raise ValidationError(f"unknown key {unknown[0]!r}; a step has {', '.join(STEP_KEYS)}.")
-    on_error = step.get("on_error", "fail")
-    if on_error not in ON_ERROR:
-        raise ValidationError(f"on_error is {on_error!r}; use fail or skip.")
-    enabled = step.get("enabled", True)
-    if not isinstance(enabled, bool):
-        raise ValidationError("enabled must be true or false.")
-    key = str(step.get("resolver", ""))
-    options = clean_options(key, step.get("options") or {})
-    return {"resolver": key, "options": options, "enabled": enabled, "on_error": on_error}
+def _clean_options(step: Mapping[str, Any], index: int) -> dict[str, Any]:
+    try:
+        return clean_options(step["resolver"], step["options"])
+    except ValidationError as error:
+        raise ValidationError([f"Step {index + 1}: {message}" for message in _messages(error)]) from None
+    except ProtegeError as error:
+        raise ValidationError(f"Step {index + 1}: {error}") from None
 
 
 def _messages(error: ValidationError) -> list[str]:

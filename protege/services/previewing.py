@@ -1,9 +1,10 @@
 """The preview: a prepared request, laid open, with the exact body that would be posted."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from protege.exceptions import ModelError
 from protege.inference.adapter import capture
 from protege.inference.tokens import MARGIN, estimate_message, estimate_text
 from protege.inference.wire import Wire, redact_wire
@@ -60,15 +61,21 @@ class Preview:
 
 
 def preview(prepared: Prepared) -> Preview:
-    """Capture the body that a run with `prepared` would post first, up to the socket."""
+    """Capture the body that a run with `prepared` would post first, up to the socket.
+
+    What the model's library refuses to post is a refusal as well, for a run would end on it.
+    """
     if prepared.refusal is not None:
         return Preview(prepared=prepared, wire=None)
-    wire = capture(
-        prepared.request,
-        model=prepared.model,
-        max_tokens=prepared.max_output_tokens,
-        config=prepared.context.config,
-    )
+    try:
+        wire = capture(
+            prepared.request,
+            model=prepared.model,
+            max_tokens=prepared.max_output_tokens,
+            config=prepared.context.config,
+        )
+    except ModelError as error:
+        return Preview(prepared=replace(prepared, refusal=error), wire=None)
     return Preview(prepared=prepared, wire=wire)
 
 

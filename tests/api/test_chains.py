@@ -154,7 +154,7 @@ class TestRefused:
 
     def test_every_wrong_step_has_its_line(self) -> None:
         answer = put(editor(), PersonaFactory(), {"steps": [{"resolver": "a"}, TEXT, {"resolver": "b"}]})
-        assert [line[:6] for line in answer.json()["detail"].lower().splitlines()] == ["step 0", "step 2"]
+        assert [line[:6] for line in answer.json()["detail"].lower().splitlines()] == ["step 1", "step 3"]
 
     @pytest.mark.parametrize(
         ("body", "said"),

@@ -210,12 +210,3 @@ def test_no_arguments_at_all_are_an_empty_object() -> None:
 def test_a_local_alias_needs_no_key(provider: Provider) -> None:
     assert asked(provider, "local:llama").text == "It is on its way."
     assert json.loads(provider.posted[0])["model"] == "llama"
-
-
-@both
-def test_no_connection_is_left_open(provider: Provider, model: str) -> None:
-    before = threading.active_count()
-    for _ in range(5):
-        asked(provider, model)
-    assert threading.active_count() <= before + 1
-    assert len(provider.posted) == 5

@@ -66,18 +66,20 @@ def test_two_editors_at_the_same_moment_are_told_apart_by_the_number(
 @pytest.mark.parametrize(
     ("step", "complaint"),
     [
-        ({"resolver": "nothing"}, "step 1: .*nothing"),
+        ({"resolver": "nothing"}, "Step 2: .*nothing"),
         (
             {"resolver": "load_text", "options": {"text": "{{ settings.SECRET_KEY }}"}},
-            r"step 1: .*settings\.SECRET_KEY",
+            r"Step 2: .*settings\.SECRET_KEY",
         ),
-        ({"resolver": "thread_history", "options": {"limit": -1}}, "step 1: limit"),
-        ({"resolver": "thread_history", "options": {"colour": 1}}, "step 1: .*colour"),
-        ({"resolver": "load_file", "options": {"path": "../../etc/passwd.md"}}, "step 1: path"),
-        ({**TEXT, "position": 3}, "step 1: unknown key 'position'"),
-        ({**TEXT, "on_error": "retry"}, "step 1: on_error"),
-        ({**TEXT, "enabled": "yes"}, "step 1: enabled"),
-        ("load_text", "step 1: a step is an object"),
+        ({"resolver": "thread_history", "options": {"limit": -1}}, "Step 2: limit"),
+        ({"resolver": "thread_history", "options": {"colour": 1}}, "Step 2: .*colour"),
+        ({"resolver": "load_file", "options": {"path": "../../etc/passwd.md"}}, "Step 2: path"),
+        ({**TEXT, "position": 3}, "Step 2 has no key 'position'"),
+        ({**TEXT, "on_error": "retry"}, "Step 2: `on_error`"),
+        ({**TEXT, "enabled": "yes"}, "Step 2: `enabled`"),
+        ({**TEXT, "options": []}, "Step 2: `options`"),
+        ({"resolver": 7}, "Step 2: `resolver`"),
+        ("load_text", "Step 2 must be a JSON object"),
     ],
 )
 def test_a_wrong_step_is_named_and_nothing_is_saved(persona: Persona, step: Any, complaint: str) -> None:

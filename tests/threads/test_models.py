@@ -212,6 +212,13 @@ class TestVisibility:
             assert Message.objects.visible_to(asker, Scope(scope)).filter(pk=mail.pk).exists() == (name in seen)
             assert Run.objects.visible_to(asker, Scope(scope)).filter(pk=run.pk).exists() == (name in seen)
 
+    @pytest.mark.parametrize("status", ["draft", "held", "discarded"])
+    def test_a_correspondent_sees_no_unapproved_answer(self, threads: dict[str, EmailThread], status: str) -> None:
+        OutboundFactory(thread=threads["mine"], status=status)
+        asker = Principal(tenant="desk", correspondent="ana@client.example")
+        assert not Message.objects.visible_to(asker, Scope.USER).exists()
+        assert Message.objects.visible_to(asker, Scope.TENANT).exists()
+
     def test_global_is_for_admins(self, threads: dict[str, EmailThread]) -> None:
         admin = Principal(is_admin=True)
         assert set(EmailThread.objects.visible_to(admin, Scope.GLOBAL)) == set(threads.values())

@@ -61,10 +61,14 @@ OUT_IN_THE_WORLD = [MessageStatus.QUEUED, MessageStatus.SENDING, MessageStatus.S
 
 class MessageQuerySet(models.QuerySet["Message"]):
     def visible_to(self, principal: Principal, scope: Scope) -> "MessageQuerySet":
-        """The messages of the threads that `principal` may see in `scope`."""
+        """The messages of the threads that `principal` may see in `scope`.
+
+        A correspondent sees what was sent, not what waits for a person or was thrown away.
+        """
         from threads.models.thread import EmailThread
 
-        return self.filter(thread__in=EmailThread.objects.visible_to(principal, scope))
+        visible = self.filter(thread__in=EmailThread.objects.visible_to(principal, scope))
+        return visible.exclude(status__in=UNSEQUENCED) if scope is Scope.USER else visible
 
 
 class Message(models.Model):

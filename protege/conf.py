@@ -4,7 +4,7 @@
 check `protege.E001`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,9 @@ from typing import Any
 from django.conf import settings
 
 from protege.exceptions import ConfigurationError
+
+QUARANTINE_FINDINGS = ("dmarc_fail", "spam")
+GOVERNOR_LIMITS: Mapping[str, int] = {"thread": 10, "correspondent": 10, "domain": 30, "persona": 200}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +72,43 @@ class Config:
     delivery_attempts: int = 8
     """How often a mail is tried before it is `failed`."""
 
+    authserv_ids: tuple[str, ...] = ()
+    """Names by which our own mail servers sign `Authentication-Results`; empty: every sender is unverified."""
+
+    quarantine: tuple[str, ...] = QUARANTINE_FINDINGS
+    """For which of these findings of our mail server a mail waits for a person."""
+
+    mail_age_limit: int = 5
+    """Days between a mail server's taking a mail and our receiving it, beyond which a person decides."""
+
+    governor: Mapping[str, int] = field(default_factory=lambda: dict(GOVERNOR_LIMITS))
+    """A persona's automatic answers an hour to one `thread`, `correspondent`, `domain`, and of one `persona`."""
+
     delivery_header: str = ""
     """Header in which our own mail server writes the envelope recipient; empty: Delivered-To, X-Original-To."""
+
+    inbound_secrets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Who may post mail, by labels of your own: `{"relay": {"secret_env": "RELAY_SECRET", "tenant": "desk"}}`.
+
+    `secret_env` names the environment variable that holds the secret. With `tenant`, nothing that comes with this
+    secret is routed outside that tenant.
+    """
+
+    imap_accounts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Mailboxes that `fetch_imap` reads, by labels of your own.
+
+    Each has `host`, `user`, `password_env` (the environment variable) and may have `port`, `folder` (INBOX), `tls`
+    (`tls`, `starttls` or `none`), `tenant`, and `recipients`: whom its mail is for, whatever the headers say.
+    """
+
+DOOR_KEYS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    "inbound_secrets": (frozenset({"secret_env"}), frozenset({"tenant"})),
+    "imap_accounts": (
+        frozenset({"host", "user", "password_env"}),
+        frozenset({"port", "folder", "tls", "tenant", "recipients"}),
+    ),
+}
+"""What an entry of these settings must have, and what it may have."""
 
 
 def base_dir() -> Path:
@@ -92,7 +130,33 @@ def load() -> Config:
     for name in ("prompt_root", "files_root"):
         if name in values:
             values[name] = Path(values[name])
-    for name in ("operators", "shared_mailboxes"):
+    for name in ("operators", "shared_mailboxes", "authserv_ids", "quarantine"):
         if name in values:
             values[name] = tuple(values[name])
+    if not set(values.get("quarantine", ())) <= set(QUARANTINE_FINDINGS):
+        raise ConfigurationError(f'PROTEGE["QUARANTINE"] takes {", ".join(QUARANTINE_FINDINGS)} and nothing else.')
+    values["governor"] = _governor_limits(values.get("governor", {}))
+    for name, (required, optional) in DOOR_KEYS.items():
+        for label, entry in values.get(name, {}).items():
+            _check_door(f'PROTEGE["{name.upper()}"][{label!r}]', entry, required=required, optional=optional)
     return Config(**values)
+
+
+def _check_door(place: str, entry: Any, *, required: Set[str], optional: Set[str]) -> None:
+    """A misspelt `tenant` would open a door to all tenants, so nothing unknown and nothing empty passes."""
+    if not isinstance(entry, Mapping) or not required <= entry.keys() <= required | optional:
+        may_have = f"; it may have {', '.join(sorted(optional))}" if optional else ""
+        raise ConfigurationError(f"{place} must have {', '.join(sorted(required))}{may_have}.")
+    kinds: Mapping[str, type | tuple[type, ...]] = {"port": int, "recipients": (list, tuple)}
+    wrong = [key for key, value in entry.items() if not value or not isinstance(value, kinds.get(key, str))]
+    if wrong:
+        raise ConfigurationError(f"{place} has no usable value for {', '.join(sorted(wrong))}.")
+
+
+def _governor_limits(given: Mapping[str, Any]) -> dict[str, int]:
+    """All four limits; those that the project does not set have their defaults."""
+    if not isinstance(given, Mapping) or not given.keys() <= GOVERNOR_LIMITS.keys():
+        raise ConfigurationError(f'PROTEGE["GOVERNOR"] takes {", ".join(GOVERNOR_LIMITS)} and no other key.')
+    if any(isinstance(value, bool) or not isinstance(value, int) or value < 0 for value in given.values()):
+        raise ConfigurationError('PROTEGE["GOVERNOR"] takes whole numbers of answers an hour, from 0 on.')
+    return {**GOVERNOR_LIMITS, **given}

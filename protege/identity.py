@@ -22,7 +22,7 @@ def principal_of(request: HttpRequest) -> Principal:
     """
     known: Principal | None = getattr(request, "_protege_principal", None)
     if known is None:
-        known = _rule()(request) if _is_known(request) else Principal()
+        known = _rule()(request) if is_known(request) else Principal()
         request._protege_principal = known  # type: ignore[attr-defined]
     return known
 
@@ -32,7 +32,8 @@ def staff_scope(principal: Principal) -> Scope:
     return Scope.GLOBAL if principal.is_admin else Scope.TENANT
 
 
-def _is_known(request: HttpRequest) -> bool:
+def is_known(request: HttpRequest) -> bool:
+    """Whether somebody with an open account asks."""
     user = getattr(request, "user", None)
     return bool(user is not None and user.is_authenticated and user.is_active)
 

@@ -6,3 +6,6 @@ class ThreadsConfig(AppConfig):
     label = "protege_threads"
     verbose_name = "Threads"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from threads import files  # noqa: F401  # connects its receiver

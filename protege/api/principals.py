@@ -1,18 +1,12 @@
-"""Who a request comes from, and which owner scope it reads in.
-
-DRF is not needed for this, so that other doors of the web (the admin) can ask the same question.
-"""
+"""Which owner scope a request reads in."""
 
 import re
-from collections.abc import Callable
-from typing import cast
 
 from django.http import HttpRequest
-from django.utils.module_loading import import_string
 
-from personas.models import DEFAULT_TENANT, Persona, PersonaQuerySet
-from protege import conf
-from protege.exceptions import ConfigurationError, NotVisibleError, ScopeError
+from personas.models import Persona, PersonaQuerySet
+from protege.exceptions import NotVisibleError, ScopeError
+from protege.identity import is_known, principal_of, staff_scope
 from protege.principals import Principal, Scope
 
 READ_THREADS = "protege_threads.view_emailthread"
@@ -20,18 +14,6 @@ READ_THREADS = "protege_threads.view_emailthread"
 NO_PERSONA = "There is no such persona, or you may not see it."
 
 _ID = re.compile(r"[0-9]{1,18}")
-
-
-def principal_of(request: HttpRequest) -> Principal:
-    """The identity of the request's user; nobody has none.
-
-    The hook `PROTEGE["PRINCIPAL_FROM_REQUEST"]` decides where there is one. By default there is one tenant, and only
-    a staff user's e-mail address counts: nobody has verified those of others.
-    """
-    if not _is_known(request):
-        return Principal()
-    path = conf.load().principal_from_request
-    return _hooked(path, request) if path else _default(request)
 
 
 def granted_scope(request: HttpRequest) -> Scope:
@@ -51,7 +33,7 @@ def granted_scope(request: HttpRequest) -> Scope:
 
 def granted_scopes(request: HttpRequest, principal: Principal) -> list[Scope]:
     """What the caller may use, narrowest first. `global` needs an authenticated admin, whoever else is asking."""
-    if not _is_known(request):
+    if not is_known(request):
         return [Scope.USER]
     if principal.is_admin:
         return list(Scope)
@@ -92,25 +74,4 @@ def visible_personas(request: HttpRequest) -> PersonaQuerySet:
 
 
 def _personas_of(principal: Principal) -> PersonaQuerySet:
-    return Persona.objects.visible_to(principal, Scope.GLOBAL if principal.is_admin else Scope.TENANT)
-
-
-def _is_known(request: HttpRequest) -> bool:
-    return bool(request.user.is_authenticated and request.user.is_active)
-
-
-def _default(request: HttpRequest) -> Principal:
-    user = request.user
-    email = str(getattr(user, "email", "") or "") if user.is_staff else ""
-    return Principal(tenant=DEFAULT_TENANT, correspondent=email.lower() or None, is_admin=user.is_superuser)
-
-
-def _hooked(path: str, request: HttpRequest) -> Principal:
-    try:
-        hook = cast(Callable[[HttpRequest], object], import_string(path))
-    except ImportError as error:
-        raise ConfigurationError(f"PROTEGE['PRINCIPAL_FROM_REQUEST'] names {path!r}, which is not there.") from error
-    principal = hook(request)
-    if not isinstance(principal, Principal):
-        raise ConfigurationError(f"{path} returned {type(principal).__name__}. It returns a Principal.")
-    return principal
+    return Persona.objects.visible_to(principal, staff_scope(principal))

@@ -46,9 +46,7 @@ class RequestedCall:
         except (ValueError, RecursionError):
             arguments = None
         usable = isinstance(arguments, dict) and _is_shallow(arguments, DEEPEST_ARGUMENTS)
-        return cls(
-            id=id, name=name, raw_arguments=raw_arguments, arguments=storable(arguments) if usable else None
-        )
+        return cls(id=id, name=name, raw_arguments=raw_arguments, arguments=storable(arguments) if usable else None)
 
     def to_tool_call(self) -> ToolCall:
         """The call for the next request. Arguments that were no JSON stay as text beside valid JSON."""

@@ -254,9 +254,13 @@ def automatic_reason(msg: Message, envelope_sender: str | None) -> str | None:
         "null_return_path": envelope_sender in ("", "<>") or _has_null_return_path(msg),
         "report": _keyword(msg, "Content-Type") == "multipart/report",
         "mailer_daemon": any(part.startswith("mailer-daemon") for part in _sender_names(msg, envelope_sender)),
-        "no_reply": any(_NO_REPLY.search(box.address.rpartition("@")[0]) for box in mailboxes(msg, "From")),
+        "no_reply": any(is_no_reply(box.address) for box in mailboxes(msg, "From")),
     }
     return next((reason for reason, holds in tests.items() if holds), None)
+
+
+def is_no_reply(address: str) -> bool:
+    return _NO_REPLY.search(address.rpartition("@")[0]) is not None
 
 
 def list_id(msg: Message) -> str | None:

@@ -13,6 +13,8 @@ from itertools import islice
 
 from protege.mail import limits
 from protege.mail.attachments import ParsedAttachment
+from protege.mail.authentication import marked_as_spam
+from protege.mail.bounces import Bounce, bounce_of
 from protege.mail.charsets import decode
 from protege.mail.headers import (
     Mailbox,
@@ -46,7 +48,7 @@ _MAX_BOUNDARIES = 50
 _READ_FIELDS = re.compile(
     rb"(?i)(from|to|cc|reply-to|subject|date|message-id|in-reply-to|references|content-[a-z-]+|mime-version|sender"
     rb"|auto-submitted|precedence|list-id|return-path|x-autoreply|x-autorespond|delivered-to|x-original-to"
-    rb"|authentication-results|received):"
+    rb"|authentication-results|received|x-spam(?:-flag|-status)?):"
 )
 
 
@@ -57,7 +59,8 @@ class ParsedMail:
     `message_id` is the mail's own or, with `has_own_id` false, `substitute_id`, which is made of stable content and
     also serves where another mail holds the id already. `references` has the newest last. `date` is aware, or None
     for an unusable one. `automatic` is the reason not to answer, `list_id` the mailing list, `delivered_to` what our
-    own mail server noted as the recipient. `html_body` is for conversion and is not stored.
+    own mail server noted as the recipient; `authentication_results` has the topmost field first. `html_body` is for
+    conversion and is not stored.
     """
 
     from_: list[Mailbox] = field(default_factory=list)
@@ -78,6 +81,9 @@ class ParsedMail:
     automatic: str | None = None
     list_id: str | None = None
     delivered_to: list[str] = field(default_factory=list)
+    authentication_results: list[str] = field(default_factory=list)
+    spam: bool = False
+    bounce: Bounce | None = None
 
 
 def parse(raw: bytes, *, sender: str | None = None) -> ParsedMail:
@@ -90,8 +96,14 @@ def parse(raw: bytes, *, sender: str | None = None) -> ParsedMail:
     msg = _message(_fitting(head, walk), body, walk)
     text, files = _content(msg, body, walk)
     mail = _with_headers(msg, walk, sender, substitute_id(*_identity(msg), _digestible(body)))
+    bounce = _bounce(msg, text, sender, walk)
     return replace(
-        mail, text_body=text, html_body="\n".join(walk.html), attachments=files, warnings=list(walk.warnings)
+        mail,
+        text_body=text,
+        html_body="\n".join(walk.html),
+        attachments=files,
+        bounce=bounce,
+        warnings=list(walk.warnings),
     )
 
 
@@ -231,7 +243,17 @@ def _with_headers(msg: Message, walk: Walk, sender: str | None, substitute: str)
         automatic=automatic_reason(msg, sender),
         list_id=list_id(msg),
         delivered_to=list(_delivered_to(msg)),
+        authentication_results=raw_values(msg, "Authentication-Results"),
+        spam=marked_as_spam(msg),
     )
+
+
+def _bounce(msg: Message, text: str, sender: str | None, walk: Walk) -> Bounce | None:
+    try:
+        return bounce_of(msg, text, sender=sender)
+    except Exception:  # what the standard parser has made of crafted structures
+        walk.warn("broken_mime")
+        return None
 
 
 def _long(msg: Message, name: str) -> str:

@@ -15,13 +15,20 @@ from django.db import transaction
 from personas.models import Persona
 from protege import conf
 from protege.exceptions import MailError, describe
+from protege.mail.limits import ADDRESS_LENGTH
 from protege.mail.parsing import ParsedMail
 from protege.mail.parsing import parse as parse_mail
+from protege.mail.payloads import payload_of
 from protege.services import recording, routing
 from protege.services.wakeups import MAIL_QUEUE, task
+from protege.untrusted import storable
 from threads.models import InboundMail, InboundStatus, Message, RawMail
 
 logger = logging.getLogger("protege.inbox")
+
+MAIL_TYPE = "message/rfc822"
+
+SOURCE_LENGTH = 50
 
 HEADER_LIMIT = 256 * 1024
 """Bytes that are kept of a mail which is too large."""
@@ -37,18 +44,25 @@ def receive(
     source: str = "",
     tenant: str | None = None,
     reached_at: datetime | None = None,
+    media_type: str = MAIL_TYPE,
+    fault: str = "",
 ) -> list[InboundMail]:
     """Take a mail, as RFC 5322 bytes, and do all that can be done at once; one row for each persona it reaches.
 
     `recipients` and `sender` are the envelope's (`""` is the null path, None unknown); `tenant` is the one the door
     is bound to; `reached_at` is when the mail server took the mail, where the door knows. When this returns, the
     mail is stored; it raises only when it could not be.
+
+    `media_type` is another one when `raw` is what the provider named by `source` posted in a form of its own.
+    `fault` is the code of why the door could not bring the whole mail: then it is kept as `failed`, unprocessed.
     """
     inbound = _store(
         raw,
-        recipients=[address.strip() for address in recipients],
-        sender=sender,
-        source=source,
+        media_type=media_type,
+        fault=fault,
+        recipients=[storable(address).strip()[:ADDRESS_LENGTH] for address in recipients],
+        sender=None if sender is None else storable(sender).strip()[:ADDRESS_LENGTH],
+        source=source[:SOURCE_LENGTH],
         tenant=tenant or "",
         reached_at=reached_at,
     )
@@ -79,6 +93,47 @@ def process_task(inbound_id: int) -> None:
     process(inbound_id)
 
 
+def release(inbound_id: int) -> InboundMail:
+    """Let a quarantined mail in: what follows its commit is done again without the rule that stopped it.
+
+    Another rule may stop it then, which is released in the same way. `MailError` when it is not quarantined.
+    """
+    inbound = InboundMail.objects.get(pk=inbound_id)
+    waived = [*inbound.waived, inbound.reason]
+    if not _reopen(inbound, InboundStatus.QUARANTINED, waived=waived):
+        raise MailError(f"Inbound mail {inbound_id} is not quarantined. Reload it.", code="not_quarantined")
+    return process(inbound_id)[0]
+
+
+def rerun(inbound_id: int) -> list[InboundMail]:
+    """Process a failed or unroutable mail again, from its stored bytes; one row for each persona it reaches.
+
+    `MailError` when it is neither, or when its text was not kept.
+    """
+    inbound = InboundMail.objects.get(pk=inbound_id)
+    if inbound.reason == "too_large":
+        raise MailError("Only the headers of this mail were kept. Have it sent again, smaller.", code="too_large")
+    if not _reopen(inbound, InboundStatus.FAILED, InboundStatus.UNROUTABLE):
+        raise MailError(f"Inbound mail {inbound_id} has not failed. Reload it.", code="not_failed")
+    return process(inbound_id)
+
+
+def release_waiting(persona: Persona) -> list[InboundMail]:
+    """Take in what came while the persona was inactive, in the order in which it came; nothing while it still is."""
+    if not persona.is_active:
+        return []
+    waiting = InboundMail.objects.filter(
+        persona=persona, status=InboundStatus.QUARANTINED, reason="persona_inactive"
+    ).order_by("received_at", "pk")
+    return [row for inbound in waiting if _reopen(inbound, InboundStatus.QUARANTINED) for row in process(inbound.pk)]
+
+
+def _reopen(inbound: InboundMail, *closed: InboundStatus, **fields: object) -> bool:
+    """Back to `received`; False when the row is in another state by now. Of two who ask, one gets True."""
+    found = InboundMail.objects.filter(pk=inbound.pk, status__in=closed, reason=inbound.reason)
+    return found.update(status=InboundStatus.RECEIVED, reason="", **fields) == 1
+
+
 def _deliver(inbound: InboundMail, mail: ParsedMail) -> InboundMail:
     if inbound.persona is None or inbound.status != InboundStatus.RECEIVED:
         return inbound
@@ -90,16 +145,19 @@ def _deliver(inbound: InboundMail, mail: ParsedMail) -> InboundMail:
     return inbound
 
 
-def _store(raw: bytes, **envelope: object) -> InboundMail:
+def _store(raw: bytes, *, media_type: str, fault: str, **envelope: object) -> InboundMail:
     """Commit the bytes and one row without persona, durably: not inside anybody's open transaction."""
     too_large = len(raw) > conf.load().mail_size_limit
     kept = _END_OF_HEADERS.split(raw[:HEADER_LIMIT], maxsplit=1)[0] if too_large else raw
+    reason = "too_large" if too_large else fault
     with transaction.atomic(durable=True):
-        stored = RawMail.objects.create(sha256=hashlib.sha256(raw).hexdigest(), content=RawMail.pack(kept))
+        stored = RawMail.objects.create(
+            sha256=hashlib.sha256(raw).hexdigest(), media_type=media_type, content=RawMail.pack(kept)
+        )
         return InboundMail.objects.create(
             raw=stored,
-            status=InboundStatus.FAILED if too_large else InboundStatus.RECEIVED,
-            reason="too_large" if too_large else "",
+            status=InboundStatus.FAILED if reason else InboundStatus.RECEIVED,
+            reason=reason,
             **envelope,
         )
 
@@ -107,7 +165,10 @@ def _store(raw: bytes, **envelope: object) -> InboundMail:
 def _raw_bytes(inbound: InboundMail) -> bytes:
     if inbound.raw is None:
         raise MailError("The raw source of this mail is no longer kept.", code="raw_gone")
-    return inbound.raw.unpack()
+    raw = inbound.raw.unpack()
+    if inbound.raw.media_type == MAIL_TYPE:
+        return raw
+    return payload_of(inbound.source.partition(":")[0], raw, media_type=inbound.raw.media_type).to_mime()
 
 
 def _record_failure(inbound: InboundMail, error: Exception) -> InboundMail:

@@ -12,7 +12,7 @@ from personas.models import Persona, ReplyMode
 from protege.context import Context
 from protege.exceptions import ToolFailure
 from protege.mail.composing import new_message_id, reply_subject
-from protege.services import delivery, documents
+from protege.services import bounces, delivery, documents, policy
 from protege.services.routing import own_addresses
 from protege.services.wakeups import when_committed
 from protege.signals import draft_created
@@ -39,7 +39,7 @@ def write_answer(run: Run, text: str) -> Message:
     inbound = run.message
     assert inbound is not None, "only a reply run has an answer"
     message = _reply(inbound, run, text)
-    message.status = MessageStatus.DRAFT if _mode(inbound) != ReplyMode.AUTO else MessageStatus.QUEUED
+    message.status = MessageStatus.DRAFT if _mode(message) != ReplyMode.AUTO else MessageStatus.QUEUED
     _place(message)
     return message
 
@@ -48,8 +48,7 @@ def release_held(run: Run) -> list[Message]:
     """Let go what the run's tools prepared; call it in the transaction that ends the run well."""
     released = list(run.outbound.filter(status=MessageStatus.HELD).select_related("thread__persona", "answers"))
     for message in released:
-        mode = message.thread.effective_reply_mode
-        message.status = MessageStatus.QUEUED if mode == ReplyMode.AUTO else MessageStatus.DRAFT
+        message.status = MessageStatus.QUEUED if _mode(message) == ReplyMode.AUTO else MessageStatus.DRAFT
         _place(message)
     return released
 
@@ -131,7 +130,7 @@ def prepare_tool_mail(
     if context.message is None:
         raise ToolFailure("There is no mail to answer in this run, so no mail can be sent from it.", code="no_thread")
     primary, copies = _addresses(to), _addresses(cc)
-    sender = context.message.from_address
+    sender = policy.correspondent_of(context.message).address
     is_answer = sender in primary
     _refuse_strangers(context, [*primary, *copies])
     return ToolMail(
@@ -182,7 +181,7 @@ def _reply(inbound: Message, run: Run, text: str) -> Message:
         run=run,
         origin=Origin.ANSWER,
         answers=inbound,
-        to=[{"name": inbound.from_name, "address": inbound.from_address}],
+        to=[policy.correspondent_of(inbound).to_dict()],
         subject=reply_subject(inbound.subject),
         text_body=text,
         in_reply_to=_told_id(inbound),
@@ -216,8 +215,11 @@ def _references(inbound: Message) -> list[str]:
     return [reference for reference in known if reference][-REFERENCE_LIMIT:]
 
 
-def _mode(inbound: Message) -> str:
-    return inbound.thread.effective_reply_mode
+def _mode(message: Message) -> str:
+    """What is done with a mail of ours: a person decides, too, when mail to one of its recipients has come back."""
+    mode = message.thread.effective_reply_mode
+    addresses = [entry["address"] for entry in (*message.to, *message.cc)]
+    return ReplyMode.DRAFT if mode == ReplyMode.AUTO and bounces.is_failing(message.thread, *addresses) else mode
 
 
 def _place(message: Message) -> None:

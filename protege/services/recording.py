@@ -1,20 +1,17 @@
-"""A parsed mail becomes a message of a thread: who may write, whose thread it is, and whether it is answered."""
+"""A parsed mail becomes a message of a thread, and a run is queued for it; the one place that writes inbound mails."""
 
 import hashlib
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 
 from django.core.files.base import ContentFile
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 
 from personas.models import Persona, ReplyMode
 from protege.exceptions import MailError
 from protege.mail.composing import plain_text
 from protege.mail.parsing import ParsedAttachment, ParsedMail
 from protege.mail.text import readable
-from protege.services import run_life
-from protege.services.routing import own_addresses
+from protege.services import bounces, governor, matching, policy, run_life, stepping_in
 from protege.services.wakeups import when_committed
 from protege.signals import mail_received
 from threads.models import (
@@ -53,121 +50,87 @@ def _record(inbound: InboundMail, mail: ParsedMail) -> None:
     """One try, in one transaction; its first statement claims the row, so that two workers record it once."""
     persona = inbound.persona
     assert persona is not None, "routing comes first"
-    stopped = _stopped(persona, mail)
+    stopped = policy.stopped(persona, mail, inbound)
     with transaction.atomic():
         if stopped is not None:
             _settle(inbound, *stopped)
             return
         if not _settle(inbound, InboundStatus.PROCESSED):
             return
-        duplicate = _duplicate(persona, mail)
-        if duplicate is not None:
+        duplicate = matching.duplicate(persona, mail)
+        if duplicate is not None and duplicate[1] not in inbound.waived:
             _amend(inbound, *duplicate)
-            return
-        _store(inbound, persona, mail)
+        elif mail.bounce is not None:
+            _store_bounce(inbound, persona, mail)
+        else:
+            _store(inbound, persona, mail)
 
 
 def draft_message(persona: Persona, mail: ParsedMail) -> Message:
     """The unsaved message that `mail` would become; reads, and writes nothing."""
-    thread, refused = match_thread(persona, mail)
-    message = _message(persona, mail, thread or _new_thread(persona, mail), extra=["thread_claim_refused"] * refused)
+    message = _unsaved(persona, mail, matching.match_thread(persona, mail))
     message.sequence = message.thread.last_sequence + 1
-    message.unsaved_files = [_attachment(message, item) for item in mail.attachments]
     return message
 
 
-def match_thread(persona: Persona, mail: ParsedMail) -> tuple[EmailThread | None, bool]:
-    """The thread of this persona that the mail answers, and whether it named one that its sender is not part of.
-
-    In-Reply-To first, then References from the newest back. Knowing an id is not enough: the sender must be a
-    participant. A subject never matches.
-    """
-    ids = list(dict.fromkeys([mail.in_reply_to, *reversed(mail.references)]))
-    holders = _holders(persona, [item for item in ids if item])
-    sender = mail.from_[0].address if mail.from_ else ""
-    joined = set(
-        Participant.objects.filter(thread__in={message.thread_id for message in holders}, address=sender).values_list(
-            "thread_id", flat=True
-        )
-    )
-    for claimed in ids:
-        for message in holders:
-            if claimed in _ids_of(message) and message.thread_id in joined:
-                return message.thread, False
-    return None, bool(holders)
-
-
-def _holders(persona: Persona, ids: Sequence[str]) -> list[Message]:
-    if not ids:
-        return []
-    holds = Q(message_id__in=ids) | Q(claimed_message_id__in=ids) | Q(provider_message_id__in=ids)
-    return list(Message.objects.filter(holds, persona=persona).select_related("thread", "thread__persona"))
-
-
-def _ids_of(message: Message) -> set[str]:
-    return {message.message_id, message.claimed_message_id, message.provider_message_id} - {""}
-
-
-def _stopped(persona: Persona, mail: ParsedMail) -> tuple[str, str] | None:
-    """Status and reason for a mail that becomes no message at all."""
-    if not persona.is_active:
-        return InboundStatus.QUARANTINED, "persona_inactive"
-    if len(mail.from_) != 1:
-        return InboundStatus.QUARANTINED, "no_single_sender"
-    sender = mail.from_[0].address
-    if _matches(sender, persona.denied_senders):
-        return InboundStatus.IGNORED, "denied_sender"
-    if persona.allowed_senders and not _matches(sender, persona.allowed_senders):
-        return InboundStatus.QUARANTINED, "sender_not_allowed"
-    return None
-
-
-def _matches(address: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(address.lower(), pattern.lower()) for pattern in patterns)
-
-
-def _duplicate(persona: Persona, mail: ParsedMail) -> tuple[str, str] | None:
-    """Status and reason when the persona holds this Message-ID from this sender already."""
-    sender = mail.from_[0].address
-    held = Message.objects.filter(
-        Q(message_id=mail.message_id) | Q(claimed_message_id=mail.message_id), persona=persona, from_address=sender
-    ).first()
-    if held is None:
-        return None
-    return (InboundStatus.DUPLICATE, "") if _same_text(held, mail) else (InboundStatus.QUARANTINED, "duplicate_id")
-
-
-def _same_text(held: Message, mail: ParsedMail) -> bool:
-    """True when one text is the other with a footer added, as lists and scanners do on the way."""
-    one, other = held.text_body.split(), mail.text_body.split()
-    short, long = sorted((one, other), key=len)
-    return long[: len(short)] == short and (bool(short) or not long)
-
-
 def _store(inbound: InboundMail, persona: Persona, mail: ParsedMail) -> None:
-    thread, refused = match_thread(persona, mail)
-    if thread is None:
-        thread = _new_thread(persona, mail)
-        thread.save()
-    message = _message(persona, mail, thread, extra=["thread_claim_refused"] * refused)
-    _take_place(message)
-    for item in mail.attachments:
-        _attachment(message, item).save()
-    Participant.objects.get_or_create(thread=thread, address=message.from_address, defaults={"name": message.from_name})
-    reason = _not_answered(message, mail)
+    match = matching.match_thread(persona, mail)
+    message = _unsaved(persona, mail, match)
+    silenced = stepping_in.thread_to_pause(persona, mail, match)
+    reason = stepping_in.REASON if silenced else policy.not_answered(persona, mail)
+    answered = not reason and not message.thread.paused_at
+    if answered and message.thread.effective_reply_mode == ReplyMode.AUTO:
+        objection = governor.objection(message, waived=inbound.waived)
+        if objection:
+            _amend(inbound, InboundStatus.QUARANTINED, objection)
+            governor.alert(inbound, objection)
+            return
+    _write(inbound, message, reason)
+    _note_sender(persona, mail, message.thread)
+    if silenced:
+        stepping_in.pause(silenced)
+    elif answered and message.thread.effective_reply_mode != ReplyMode.OFF:
+        run_life.queue_reply(message)
+    refresh_status(message.thread.pk)
+
+
+def _store_bounce(inbound: InboundMail, persona: Persona, mail: ParsedMail) -> None:
+    """Note on the thread of a mail of ours that it came back; what names none opens no thread."""
+    assert mail.bounce is not None
+    failure = bounces.failure_of(persona, mail.bounce)
+    if failure is None:
+        _amend(inbound, InboundStatus.IGNORED, bounces.UNKNOWN)
+        return
+    _write(inbound, _unsaved(persona, mail, matching.Match(failure.message.thread)), bounces.REASON)
+    bounces.mark_failing(failure)
+    refresh_status(failure.message.thread_id)
+
+
+def _write(inbound: InboundMail, message: Message, reason: str) -> None:
+    """Insert the message with its files and thread; with a `reason` it is one that is not answered."""
+    if message.thread.pk is None:
+        message.thread.save()
     if reason:
         message.status, message.last_code = MessageStatus.IGNORED, reason
-        message.save(update_fields=["status", "last_code"])
+    _take_place(message)
+    for attachment in message.unsaved_files:
+        attachment.save()
     _amend(inbound, InboundStatus.IGNORED if reason else InboundStatus.PROCESSED, reason, message)
-    if not reason and not thread.paused_at and thread.effective_reply_mode != ReplyMode.OFF:
-        run_life.queue_reply(message)
-    refresh_status(thread.pk)
     when_committed(lambda: mail_received.send_robust(sender=Message, message=message))
+
+
+def _note_sender(persona: Persona, mail: ParsedMail, thread: EmailThread) -> None:
+    """Who writes takes part; of a contact form it is the person who filled it in."""
+    who = policy.correspondent(persona, mail)
+    if who is not None:
+        Participant.objects.get_or_create(thread=thread, address=who.address, defaults={"name": who.name})
+    for sender in mail.from_[:1]:
+        bounces.clear_failing(persona, sender.address)
 
 
 def _take_place(message: Message) -> None:
     """Insert the message under its own id, or under one of ours when another sender's mail holds that id."""
-    message.sequence = EmailThread.objects.take_sequence(message.thread_id)
+    message.sequence = EmailThread.objects.take_sequence(message.thread.pk)
     if not Message.objects.filter(persona=message.persona, message_id=message.message_id).exists():
         try:
             with transaction.atomic():
@@ -184,12 +147,22 @@ def _substitute_id(message: Message) -> str:
     return f"<{hashlib.sha256(told.encode()).hexdigest()}@id.invalid>"
 
 
-def _new_thread(persona: Persona, mail: ParsedMail) -> EmailThread:
+def _unsaved(persona: Persona, mail: ParsedMail, match: matching.Match) -> Message:
+    """The message with its files and, where it joins none, its new thread; nothing of it is stored yet."""
+    thread = match.thread or _new_thread(persona, mail, match)
+    message = _message(persona, mail, thread, extra=["thread_claim_refused"] * match.refused)
+    message.unsaved_files = [_attachment(message, item) for item in mail.attachments]
+    return message
+
+
+def _new_thread(persona: Persona, mail: ParsedMail, match: matching.Match) -> EmailThread:
+    who = policy.correspondent(persona, mail)
     return EmailThread(
         persona=persona,
         tenant=persona.tenant,
-        correspondent=mail.from_[0].address if mail.from_ else "",
+        correspondent=who.address if who else "",
         subject=mail.subject,
+        counted_with=match.counted_with,
     )
 
 
@@ -212,7 +185,8 @@ def _message(persona: Persona, mail: ParsedMail, thread: EmailThread, *, extra: 
         text_body=mail.text_body,
         readable_body=readable(mail.text_body, thread_texts=_thread_texts(thread)),
         sent_at=mail.date,
-        warnings=[*mail.warnings, *extra],
+        trust=policy.trust(persona, mail),
+        warnings=policy.warnings(mail, extra),
     )
 
 
@@ -238,13 +212,6 @@ def _attachment(message: Message, item: ParsedAttachment) -> Attachment:
         damaged=item.damaged,
         file=ContentFile(item.data, name="file"),
     )
-
-
-def _not_answered(message: Message, mail: ParsedMail) -> str:
-    """Why a stored mail gets no answer; "" when it gets one."""
-    if mail.automatic:
-        return mail.automatic
-    return "own_address" if own_addresses([message.from_address]) else ""
 
 
 def _settle(inbound: InboundMail, status: str, reason: str = "") -> bool:

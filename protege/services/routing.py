@@ -44,11 +44,12 @@ def without_tag(address: str) -> str:
     return f"{local.split('+', 1)[0]}@{domain}"
 
 
-def own_addresses(addresses: Iterable[str]) -> set[str]:
-    """Those of `addresses` that belong to a persona, under whatever alias, tag or case."""
+def own_addresses(addresses: Iterable[str], *, persona: Persona | None = None) -> set[str]:
+    """Those of `addresses` that belong to any persona, or to `persona`, under whatever alias, tag or case."""
     spellings = {address: _spellings(address) for address in addresses}
     wanted = {spelling for options in spellings.values() for spelling in options}
-    known = set(PersonaAddress.objects.filter(address__in=wanted).values_list("address", flat=True))
+    rows = PersonaAddress.objects.filter(address__in=wanted)
+    known = set((rows.filter(persona=persona) if persona else rows).values_list("address", flat=True))
     return {address for address, options in spellings.items() if known.intersection(options)}
 
 

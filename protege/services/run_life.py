@@ -122,6 +122,12 @@ def finish(run: Run, status: RunStatus, *, code: str = "", detail: str = "") -> 
     _wake_next(run)
 
 
+def cancel_queued(thread_id: int, *, code: str) -> int:
+    """Give up the runs of a thread that nobody works on yet; returns how many."""
+    queued = Run.objects.filter(thread=thread_id, kind=RunKind.REPLY, status=RunStatus.QUEUED)
+    return queued.update(status=RunStatus.CANCELLED, code=code, finished_at=Now())
+
+
 def _wake_next(run: Run) -> None:
     """Another mail of the thread may have waited for this run."""
     if run.thread_id:

@@ -125,14 +125,14 @@ def _contents(role: str, content: str | list[dict[str, Any]] | None) -> Iterator
             case {"type": "image" | "document" as kind, "source": {"data": data}}:
                 yield kind, data
             case {"type": "tool_use", "id": call_id, "name": name, "input": arguments}:
-                yield _call(call_id, name, arguments)
+                yield _call(str(call_id), str(name), arguments)
             case {"type": "tool_result", "tool_use_id": call_id, "content": [{"text": text}], "is_error": is_error}:
                 yield _result(call_id, json.dumps({"error": text}) if is_error else text)
             case _:
                 raise AssertionError(f"Nobody expected {part}.")
 
 
-def _call(call_id: str, name: str, arguments: dict[str, Any]) -> Said:
+def _call(call_id: str, name: str, arguments: Any) -> Said:
     return "call", f"{call_id} {name} {json.dumps(arguments)}"
 
 

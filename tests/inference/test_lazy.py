@@ -11,8 +11,9 @@ HEAVY = "{'pydantic_ai', 'openai', 'anthropic', 'genai_prices', 'httpx2'}"
 
 def loaded(code: str) -> str:
     """The heavy modules that are loaded after `code` in a process of its own."""
+    report = f"print(sorted({HEAVY} & set(sys.modules)))"
     ran = subprocess.run(
-        [sys.executable, "-c", f"import sys, django; django.setup(); {code}; print(sorted({HEAVY} & set(sys.modules)))"],
+        [sys.executable, "-c", f"import sys, django; django.setup(); {code}; {report}"],
         cwd=Path(__file__).resolve().parents[2],
         env={"DJANGO_SETTINGS_MODULE": "tests.settings"},
         capture_output=True,

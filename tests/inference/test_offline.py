@@ -11,7 +11,7 @@ from protege.exceptions import ModelError
 from protege.inference import Request
 from protege.inference.adapter import capture, send
 from protege.inference.replies import Reply
-from protege.messages import ModelMessage
+from protege.messages import ImagePart, ModelMessage, TextPart
 from protege.services import documents
 from protege.testing import Call, Calls, Fail, Say, scripted
 from tests.factories import AttachmentFactory, MessageFactory
@@ -35,7 +35,7 @@ def failure() -> ModelError:
 
 @pytest.fixture
 def mail(db: None) -> Message:
-    return MessageFactory(subject="Order 77", readable_body="Where is it?\nI wait.", thread__persona__slug="ada")
+    return MessageFactory.create(subject="Order 77", readable_body="Where is it?\nI wait.", thread__persona__slug="ada")
 
 
 def turn_of(mail: Message) -> ModelMessage:
@@ -213,8 +213,6 @@ def test_a_scripted_answer_may_be_empty() -> None:
 
 
 def test_a_scripted_model_reads_pictures_and_documents_as_others_do() -> None:
-    from protege.messages import ImagePart, TextPart
-
     with scripted(Say("nice")) as script:
         asked(SCRIPTED, user([TextPart("Picture a.png:"), ImagePart("image/png", PNG)]))
     (message,) = script.requests[0]["messages"]

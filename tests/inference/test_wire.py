@@ -81,7 +81,8 @@ def test_the_sdks_own_types_take_whatever_is_drawn(model: str, messages: tuple[M
 @given(drawn=conversations(st.just("mark")))
 def test_no_text_is_lost_doubled_or_moved(model: str, drawn: tuple[ModelMessage, ...]) -> None:
     messages = [
-        ModelMessage(item.role, f"mark-{index}-", item.tool_call_id, item.tool_calls) for index, item in enumerate(drawn)
+        ModelMessage(item.role, f"mark-{index}-", item.tool_call_id, item.tool_calls)
+        for index, item in enumerate(drawn)
     ]
     text = json.dumps(said(captured(model, *messages)))
     at = [text.find(f"mark-{index}-") for index in range(len(messages))]
@@ -136,7 +137,8 @@ def test_a_result_that_answers_no_call_is_left_out(model: str) -> None:
 
 @every_model
 def test_a_call_without_a_result_is_answered(model: str) -> None:
-    spoken = said(captured(model, user("U1"), assistant("", look_up("c1"), look_up("c2")), result("c2", "R2"), user("U2")))
+    half = (assistant("", look_up("c1"), look_up("c2")), result("c2", "R2"))
+    spoken = said(captured(model, user("U1"), *half, user("U2")))
     assert [kind for kind, _ in spoken if kind != "user"].count("call") == 2
     answers = [text for kind, text in spoken if kind in ("result", "failed")]
     assert {text.split()[0] for text in answers} == {"c1", "c2"}

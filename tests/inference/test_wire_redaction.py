@@ -95,6 +95,7 @@ def test_a_changed_picture_changes_the_hash(model: str) -> None:
 
 
 def test_the_words_are_not_touched_where_files_are_described() -> None:
-    wire = captured("anthropic:claude-sonnet-4-5", user([DocumentPart("a.pdf", "application/pdf", PDF), TextPart("T1")]))
+    turn = user([DocumentPart("a.pdf", "application/pdf", PDF), TextPart("T1")])
+    wire = captured("anthropic:claude-sonnet-4-5", turn)
     assert said(wire)[-1] == ("user", "T1")
     assert "T1" in json.dumps(redact_wire(wire.body))

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -242,3 +244,12 @@ class TestVisibility:
     def test_an_unknown_scope_lists_the_legal_ones(self) -> None:
         with pytest.raises(ScopeError, match="self, user, tenant, global"):
             Scope.parse("all")
+
+
+def test_files_go_with_their_rows_once_that_is_certain(django_capture_on_commit_callbacks: Any) -> None:
+    file = AttachmentFactory()
+    stored = file.file
+    with django_capture_on_commit_callbacks(execute=True):
+        file.message.thread.delete()
+        assert stored.storage.exists(stored.name)
+    assert not stored.storage.exists(stored.name)

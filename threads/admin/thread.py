@@ -6,7 +6,6 @@ from django import forms
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.widgets import AdminTextareaWidget
-from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -189,11 +188,8 @@ class EmailThreadAdmin(TenantAdmin):
         }
         return [format_html("thread {}", pk) for pk in threads], counts, set(), []
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        _delete(EmailThread.objects.filter(pk=obj.pk))
-
     def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
-        _delete(EmailThread.objects.filter(pk__in=list(queryset.values_list("pk", flat=True))))
+        EmailThread.objects.filter(pk__in=list(queryset.values_list("pk", flat=True))).delete()
 
 
 def _curates(request: HttpRequest) -> bool:
@@ -202,16 +198,3 @@ def _curates(request: HttpRequest) -> bool:
 
 def _update(threads: QuerySet[EmailThread], **values: Any) -> int:
     return threads.order_by().update(**values)
-
-
-def _delete(threads: QuerySet[EmailThread]) -> None:
-    """Delete the threads and, once that is certain, the files of their attachments, which no cascade reaches."""
-    files = [(file.file.storage, file.file.name) for file in _files_of(threads)]
-    with transaction.atomic():
-        threads.delete()
-        for storage, name in files:
-            transaction.on_commit(lambda storage=storage, name=name: storage.delete(name), robust=True)  # type: ignore[misc]
-
-
-def _files_of(threads: QuerySet[EmailThread]) -> QuerySet[Attachment]:
-    return Attachment.objects.filter(message__thread__in=threads.values("pk")).exclude(file="").only("file")

@@ -142,4 +142,3 @@ def _calls(uses: Iterable[ToolUse]) -> list[Call]:
         )
         for use in uses
     ]
-

@@ -59,6 +59,12 @@ class InboundMail(models.Model):
     source = models.CharField(max_length=50, blank=True, help_text="The door it came by.")
     status = models.CharField(max_length=12, choices=InboundStatus.choices, default=InboundStatus.RECEIVED)
     reason = models.CharField(max_length=50, blank=True, help_text="Code of why it is not processed.")
+    waived = models.JSONField(
+        default=list, blank=True, help_text="Reasons that a person has set aside by releasing it."
+    )
+    alerted_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When the operators were told of its reason."
+    )
     attempts = models.PositiveIntegerField(default=0)
     message = models.ForeignKey("Message", null=True, blank=True, on_delete=models.SET_NULL, related_name="deliveries")
     reached_at = models.DateTimeField(null=True, blank=True, help_text="When the mail server took it, where known.")
@@ -69,6 +75,9 @@ class InboundMail(models.Model):
         indexes = [
             models.Index(fields=["received_at"], name="inbound_waiting", condition=Q(status=InboundStatus.RECEIVED)),
             models.Index(fields=["status", "-received_at", "-id"], name="inbound_by_status"),
+            models.Index(
+                fields=["reason", "alerted_at"], name="inbound_alerted", condition=Q(alerted_at__isnull=False)
+            ),
         ]
         permissions = [
             ("view_raw_mail", "Can download the raw source of mails"),

@@ -172,6 +172,7 @@ class Message(models.Model):
         indexes = [
             models.Index(fields=["next_attempt_at"], name="message_due", condition=Q(status=MessageStatus.QUEUED)),
             models.Index(fields=["lease_expires_at"], name="message_leased", condition=Q(status=MessageStatus.SENDING)),
+            models.Index(fields=["persona", "direction", "received_at"], name="message_of_persona"),
         ]
         permissions = [
             ("approve_draft", "Can approve and edit drafts"),

@@ -84,6 +84,15 @@ class EmailThread(models.Model):
         related_name="+",
         help_text="The message whose run opened this thread.",
     )
+    counted_with = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        editable=False,
+        help_text="The thread that its first mail named without belonging to it: answers in both count together.",
+    )
     last_sequence = models.PositiveIntegerField(default=0, editable=False, help_text="Last number given to a message.")
     revision = models.PositiveIntegerField(default=0, editable=False, help_text="Counts every message written.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -9,8 +9,8 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-$(shell cat requirements.txt | cksum | cut -d' ' -f1)
 DEVELOP := $(VENV)/.develop-$(shell cat requirements.txt requirements-dev.txt | cksum | cut -d' ' -f1)
 
-# The demo has a database, files and a key of its own, and "sends" into demo/sent, whatever .env says.
-DEMO := DEBUG=1 PROTEGE_TASKS=immediate DATABASE_URL=sqlite:///demo/demo.sqlite3 PROTEGE_FILES_ROOT=demo/files \
+# The demo has a database, files and a key of its own and sends nothing, whatever .env says.
+DEMO := DEBUG=1 PROTEGE_DEMO=1 PROTEGE_TASKS=immediate DATABASE_URL=sqlite:///demo/demo.sqlite3 PROTEGE_FILES_ROOT=demo/files \
 	SECRET_KEY=known-to-everybody-for-the-demo-only EMAIL_URL=memorymail:// HTTPS=0
 # For commands that only look at the code.
 CHECK := DEBUG=0 HTTPS=1 SECRET_KEY=sK4-only-for-checks-2vQ9xLm7RzTb3NwYc8HdJf5GpAe6UoXi1B DATABASE_URL=sqlite:///:memory:

@@ -66,6 +66,9 @@ class Config:
     request_seconds: int = 120
     """Seconds one model request may take."""
 
+    tool_seconds: int = 600
+    """Seconds one tool call may take before another worker may take its run over."""
+
     mail_size_limit: int = 35 * 1024 * 1024
     """Bytes of a raw mail."""
 
@@ -100,6 +103,7 @@ class Config:
     Each has `host`, `user`, `password_env` (the environment variable) and may have `port`, `folder` (INBOX), `tls`
     (`tls`, `starttls` or `none`), `tenant`, and `recipients`: whom its mail is for, whatever the headers say.
     """
+
 
 DOOR_KEYS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "inbound_secrets": (frozenset({"secret_env"}), frozenset({"tenant"})),
@@ -136,10 +140,17 @@ def load() -> Config:
     if not set(values.get("quarantine", ())) <= set(QUARANTINE_FINDINGS):
         raise ConfigurationError(f'PROTEGE["QUARANTINE"] takes {", ".join(QUARANTINE_FINDINGS)} and nothing else.')
     values["governor"] = _governor_limits(values.get("governor", {}))
-    for name, (required, optional) in DOOR_KEYS.items():
-        for label, entry in values.get(name, {}).items():
-            _check_door(f'PROTEGE["{name.upper()}"][{label!r}]', entry, required=required, optional=optional)
+    for name in DOOR_KEYS.keys() & values.keys():
+        _check_doors(name, values[name])
     return Config(**values)
+
+
+def _check_doors(name: str, entries: Any) -> None:
+    if not isinstance(entries, Mapping):
+        raise ConfigurationError(f'PROTEGE["{name.upper()}"] must be a dict.')
+    required, optional = DOOR_KEYS[name]
+    for label, entry in entries.items():
+        _check_door(f'PROTEGE["{name.upper()}"][{label!r}]', entry, required=required, optional=optional)
 
 
 def _check_door(place: str, entry: Any, *, required: Set[str], optional: Set[str]) -> None:

@@ -4,6 +4,7 @@ Errors are told apart by class or by `code`, never by their text; the text says 
 Configuration errors stand apart from those of a run.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -140,6 +141,30 @@ class MailError(ProtegeError):
     """A mail that cannot be taken or sent; `code` is stored with it."""
 
     code = "mail"
+
+
+class DraftError(ProtegeError):
+    """A draft that cannot be edited, approved or discarded; `code` says why: `not_a_draft`, `empty_draft`."""
+
+    code = "draft"
+
+
+class StaleDraftError(DraftError):
+    """The thread has moved on since the draft was written, or since the page that shows it was loaded.
+
+    `arrived` are the ids of the messages that the draft does not know of, in their order; it is empty when only a
+    draft was changed. `current` is the thread's revision now: whoever has read what arrived approves with it.
+    """
+
+    code = "stale_draft"
+
+    def __init__(self, *, arrived: Sequence[int], current: int) -> None:
+        super().__init__(
+            f"Since this draft was written, {len(arrived)} messages have arrived in its thread or a draft was changed. "
+            f"Read the thread again, then approve with the revision {current}."
+        )
+        self.arrived = list(arrived)
+        self.current = current
 
 
 def describe(error: BaseException) -> str:

@@ -119,6 +119,8 @@ class ToolCall:
     input: Mapping[str, Any]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.input, Mapping):
+            raise ValueError(f"`input` holds the parsed arguments as a mapping, not {type(self.input).__name__}.")
         object.__setattr__(self, "input", freeze(self.input))
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,7 +201,11 @@ def _role(value: object) -> Role:
 def _content(value: object) -> str | tuple[Part, ...]:
     if isinstance(value, str):
         return value
-    if isinstance(value, Sequence) and all(isinstance(part, TextPart | ImagePart | DocumentPart) for part in value):
+    if (
+        isinstance(value, Sequence)
+        and not isinstance(value, bytes)
+        and all(isinstance(part, TextPart | ImagePart | DocumentPart) for part in value)
+    ):
         return tuple(value)
     raise ValueError(f"`content` must be text or a sequence of parts, not {type(value).__name__}.")
 

@@ -128,7 +128,17 @@ PROTEGE: dict[str, Any] = {
     "PROMPT_ROOT": BASE_DIR / "prompts",
     "FILES_ROOT": env.str("PROTEGE_FILES_ROOT", default=str(BASE_DIR / "protege_files")),
     "OPERATORS": env.list("PROTEGE_OPERATORS", default=[]),
+    "AUTHSERV_IDS": env.list("PROTEGE_AUTHSERV_IDS", default=[]),
+    "INBOUND_SECRETS": env.json("PROTEGE_INBOUND_SECRETS", default={}),
+    "IMAP_ACCOUNTS": env.json("PROTEGE_IMAP_ACCOUNTS", default={}),
 }
+if env.str("PROTEGE_INBOUND_SECRET", default=""):
+    PROTEGE["INBOUND_SECRETS"]["inbound"] = {"secret_env": "PROTEGE_INBOUND_SECRET"}
+
+# Webhooks of mail providers, by django-anymail. Each stays closed until its secret is set.
+ANYMAIL: dict[str, Any] = {"WEBHOOK_SECRET": env.list("ANYMAIL_WEBHOOK_SECRET", default=[])}
+if env.str("ANYMAIL_MAILGUN_WEBHOOK_SIGNING_KEY", default=""):
+    ANYMAIL["MAILGUN_WEBHOOK_SIGNING_KEY"] = env.str("ANYMAIL_MAILGUN_WEBHOOK_SIGNING_KEY")
 
 # HTTP API: closed until a view opens it.
 

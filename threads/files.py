@@ -12,6 +12,6 @@ from threads.models import Attachment
 @receiver(post_delete, sender=Attachment)
 def delete_file(instance: Attachment, **kwargs: Any) -> None:
     """Delete the file once it is certain that the row is gone; a file that cannot be deleted undoes nothing."""
-    if instance.file:
+    if instance.file and instance.file.name:
         storage, name = instance.file.storage, instance.file.name
-        transaction.on_commit(lambda: storage.delete(name), robust=True)
+        transaction.on_commit(lambda: storage.delete(str(name)), robust=True)

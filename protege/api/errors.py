@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
 from protege.exceptions import (
+    DraftError,
     LeaseLostError,
     MailError,
     MissingExtraError,
@@ -20,6 +21,7 @@ from protege.exceptions import (
     ResolverError,
     RunRefusedError,
     ScopeError,
+    StaleDraftError,
     StaleRevisionError,
     ToolFailure,
 )
@@ -29,6 +31,7 @@ STATUSES: dict[type[ProtegeError], int] = {
     NotVisibleError: status.HTTP_404_NOT_FOUND,
     StaleRevisionError: status.HTTP_409_CONFLICT,
     LeaseLostError: status.HTTP_409_CONFLICT,
+    DraftError: status.HTTP_409_CONFLICT,
     ModelNameError: status.HTTP_400_BAD_REQUEST,
     MissingExtraError: status.HTTP_400_BAD_REQUEST,
     MailError: status.HTTP_400_BAD_REQUEST,
@@ -39,8 +42,11 @@ STATUSES: dict[type[ProtegeError], int] = {
 }
 """What the caller can do something about. The other errors are ours, and stay errors of the server."""
 
-BAD_REQUEST_CODES = ("unknown_scope", "as_persona", "bad_cursor", "bad_limit")
+BAD_REQUEST_CODES = ("unknown_scope", "as_persona", "bad_cursor", "bad_limit", "empty_draft")
 """Codes of what is wrong with the request itself, whatever class the error has."""
+
+CONFLICT_CODES = ("not_failed", "answered_already")
+"""Codes of a row that is in another state by now, whatever class the error has."""
 
 
 class Refusal(exceptions.APIException):
@@ -63,7 +69,7 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's handler, for our errors too, and with one shape; None for what is no answer but a fault."""
     response = exception_handler(_as_api_error(error), context)
     if response is not None:
-        response.data = {"code": _code(error), "detail": "\n".join(_lines(response.data))}
+        response.data = {"code": _code(error), "detail": "\n".join(_lines(response.data)), **_facts(error)}
     return response
 
 
@@ -80,7 +86,14 @@ def status_of(error: ProtegeError) -> int | None:
     """The HTTP status of an error of ours; None when the fault is not the caller's."""
     if error.code in BAD_REQUEST_CODES:
         return status.HTTP_400_BAD_REQUEST
+    if error.code in CONFLICT_CODES:
+        return status.HTTP_409_CONFLICT
     return next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), None)
+
+
+def _facts(error: Exception) -> dict[str, Any]:
+    """What a program needs to go on, besides the code."""
+    return {"arrived": error.arrived, "revision": error.current} if isinstance(error, StaleDraftError) else {}
 
 
 def _code(error: Exception) -> str:

@@ -1,6 +1,6 @@
 """Runs: what the model was asked, what it called, and how it ended."""
 
-from django.db.models import Prefetch
+from django.db.models import Prefetch, QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.generics import RetrieveAPIView
@@ -8,6 +8,7 @@ from rest_framework.permissions import IsAuthenticated
 
 from protege.api import shapes
 from protege.api.base import SCOPE_PARAMETERS, VisibleRows
+from protege.api.principals import asking
 from threads.models import Run, ToolUse
 
 
@@ -51,7 +52,9 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 )
 class RunDetail(VisibleRows, RetrieveAPIView[Run]):
     permission_classes = [IsAuthenticated]
-    queryset = Run.objects.defer("request").prefetch_related(
-        Prefetch("tool_uses", ToolUse.objects.order_by("turn_index", "position"))
-    )
+    queryset = Run.objects.defer("request")
     serializer_class = RunSerializer
+
+    def get_queryset(self) -> QuerySet[Run]:
+        calls = ToolUse.objects.visible_to(*asking(self.request)).order_by("turn_index", "position")
+        return super().get_queryset().prefetch_related(Prefetch("tool_uses", calls))

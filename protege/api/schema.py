@@ -2,6 +2,7 @@
 
 from django.apps import apps
 from django.templatetags.static import static
+from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.permissions import IsAuthenticated
 
@@ -12,12 +13,14 @@ SIDECAR = "drf_spectacular_sidecar"
 
 class SchemaView(ErrorShape, SpectacularAPIView):
     permission_classes = [IsAuthenticated]
+    schema = AutoSchema()
 
 
 class DocsView(ErrorShape, SpectacularSwaggerSplitView):
     """Swagger UI, its script apart from the page, from the sidecar package where that is installed."""
 
     permission_classes = [IsAuthenticated]
+    schema = AutoSchema()
     url_name = "protege-api:schema"
     title = "Protege"
 

@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+import contextvars
 import inspect
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import async_to_sync
 
@@ -22,7 +25,7 @@ from protege.inference.naming import (
 )
 from protege.inference.replies import Reply
 from protege.inference.request import Request
-from protege.inference.wire import Wire, wire_sha256
+from protege.inference.wire import Wire, shown_url, wire_sha256
 
 if TYPE_CHECKING:
     import httpx2
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
 CAPTURE_SECONDS = 30.0
 OPENAI_KINDS = ("openai", "openai-chat", "openai-responses")
 Observe = Callable[[bytes], None]
+Answered = TypeVar("Answered")
+
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 
 
 def send(
@@ -49,7 +55,8 @@ def send(
     """
     posted: list[bytes] = []
     try:
-        return async_to_sync(_send)(request, target_of(model, config), max_tokens, timeout, posted)
+        target = target_of(model, config)
+        return _waited_for(lambda: _send(request, target, max_tokens, timeout, posted))
     finally:
         if observe is not None and posted:
             observe(posted[0])
@@ -58,7 +65,7 @@ def send(
 def capture(request: Request, *, model: str, max_tokens: int, config: Config) -> Wire:
     """The body that `send` would post, without a socket and without a credential."""
     target = target_of(model, config)
-    return async_to_sync(_capture)(request, target, max_tokens)
+    return _waited_for(lambda: _capture(request, target, max_tokens))
 
 
 def context_window(model: str) -> int | None:
@@ -71,6 +78,23 @@ def context_window(model: str) -> int | None:
     except LookupError:
         return None
     return info.context_window
+
+
+def _waited_for(work: Callable[[], Coroutine[Any, Any, Answered]]) -> Answered:
+    """The result of `work`, waited for. Where a loop runs in this thread, another thread does the work.
+
+    A notebook, and an asynchronous view that calls us directly, are such places; their loop stands still meanwhile.
+    """
+
+    async def awaited() -> Answered:
+        return await work()
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return async_to_sync(awaited)()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(contextvars.copy_context().run, asyncio.run, awaited()).result()
 
 
 async def _send(request: Request, target: ModelTarget, max_tokens: int, timeout: float, posted: list[bytes]) -> Reply:
@@ -94,9 +118,8 @@ async def _capture(request: Request, target: ModelTarget, max_tokens: int) -> Wi
         raise ModelError("The model's library did not come to post a request.", code="invalid_request")
     first = captured[0]
     body = json.loads(first.content)
-    return Wire(
-        provider=_wire_name(target), method=first.method, url=str(first.url), body=body, sha256=wire_sha256(body)
-    )
+    url = shown_url(str(first.url))
+    return Wire(provider=_wire_name(target), method=first.method, url=url, body=body, sha256=wire_sha256(body))
 
 
 class CapturedRequest(BaseException):
@@ -142,8 +165,14 @@ def build_model(target: ModelTarget, *, key: str | None, http_client: Any) -> "M
     except UserError as error:
         if key is None:
             build_model(target, key=PLACEHOLDER_KEY, http_client=http_client)  # raises if more than the key is missing
-            raise ModelError(str(error), code="authentication") from None
+            raise ModelError(_missing_key(error), code="authentication") from None
         raise ModelNameError(str(error)) from None
+
+
+def _missing_key(error: Exception) -> str:
+    """Only the name of the variable: the rest of the library's text speaks to its own users."""
+    variable = _VARIABLE.search(str(error))
+    return f"Set the environment variable {variable[0]}." if variable else str(error)
 
 
 def _provider(target: ModelTarget, key: str | None, http_client: Any) -> Any:
@@ -188,6 +217,13 @@ def _transport_of(target: ModelTarget) -> Any:
     from protege.inference.offline import offline_transport
 
     return offline_transport(target.model)
+
+
+def closed_client() -> Any:
+    """A client that opens no socket, for a model that is only built: it needs no certificates to be read."""
+    import httpx2
+
+    return httpx2.AsyncClient(transport=_capturing_transport([]))
 
 
 def _capturing_transport(captured: "list[httpx2.Request]") -> Any:

@@ -14,8 +14,9 @@ def echo(messages: Sequence[Mapping[str, Any]]) -> str:
     """The answer to a list of Chat Completions messages."""
     system = [_text(message) for message in messages if message["role"] == "system"]
     turns = [message for message in messages if message["role"] in ("user", "assistant")]
-    last = next((message for message in reversed(turns) if message["role"] == "user"), {"content": ""})
-    earlier = turns[: turns.index(last)] if last in turns else turns
+    at = max((place for place, turn in enumerate(turns) if turn["role"] == "user"), default=len(turns))
+    last: Mapping[str, Any] = turns[at] if at < len(turns) else {"content": ""}
+    earlier = [turn for turn in turns[:at] if _text(turn)]
     paragraphs = [
         "I am the offline model `offline:echo`. No language model has read your mail.",
         _told(system, last),
@@ -38,9 +39,17 @@ def _received(last: Mapping[str, Any]) -> str:
     sender, subject = _header(text, "From"), _header(text, "Subject")
     if not sender:
         return f'I was asked: "{_shortened(text)}"'
-    fenced = _FENCED.findall(text)
-    body = f': "{_shortened(fenced[-1])}"' if fenced else ", without a text."
-    return f'I received a mail from {sender} with the subject "{subject}"{body}'
+    body = _body(text)
+    quoted = f': "{_shortened(body)}"' if body else ", without a text."
+    return f'I received a mail from {sender} with the subject "{subject}"{quoted}'
+
+
+def _body(text: str) -> str:
+    """What stands in the fence behind the header lines; a fence before them is a document's."""
+    unfenced = _FENCED.sub(lambda fence: "\n" * len(fence[0]), text)
+    headers = re.search(r"^From: ", unfenced, re.MULTILINE)
+    start = headers.start() if headers else 0
+    return next((fence[1] for fence in _FENCED.finditer(text) if fence.start() > start), "")
 
 
 def _documents(last: Mapping[str, Any]) -> str:
@@ -68,7 +77,8 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _header(text: str, name: str) -> str:
-    found = re.search(rf"^{name}: (.*)$", text, re.MULTILINE)
+    """A header line's value. What stands in a fence is a stranger's text, whatever it looks like."""
+    found = re.search(rf"^{name}: (.*)$", _FENCED.sub("", text), re.MULTILINE)
     return found[1].strip() if found else ""
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from protege.exceptions import ModelError
 from protege.inference.call_ids import with_legal_ids
 from protege.inference.replies import Reply, RequestedCall, Usage
 from protege.messages import ModelMessage, Part, Role, TextPart, ToolCall, thaw
@@ -102,8 +103,20 @@ def _response(turn: ModelMessage) -> "library.ModelResponse":
     from pydantic_ai.messages import ModelResponse
     from pydantic_ai.messages import TextPart as LibraryText
 
-    text = [LibraryText(storable(turn.text))] if turn.text else []
+    said = _only_text(turn)
+    text = [LibraryText(said)] if said else []
     return ModelResponse(parts=[*text, *(_call(call) for call in turn.tool_calls)])
+
+
+def _only_text(turn: ModelMessage) -> str:
+    """The text of a turn that no provider takes files in; a file there is refused, as it would be lost unseen."""
+    if not all(isinstance(part, TextPart) for part in turn.parts):
+        raise ModelError(
+            f"A turn of the role {turn.role.value} holds a picture or a document. Only user turns may hold files: "
+            "give the step the role user.",
+            code="invalid_request",
+        )
+    return str(storable(turn.text))
 
 
 def _call(call: ToolCall) -> "library.ToolCallPart":
@@ -116,7 +129,7 @@ def _request_part(turn: ModelMessage, names: dict[str, str]) -> Any:
     from pydantic_ai.messages import SystemPromptPart, UserPromptPart
 
     if turn.role is Role.SYSTEM:
-        return SystemPromptPart(storable(turn.text))
+        return SystemPromptPart(_only_text(turn))
     if turn.role is Role.TOOL:
         return _tool_return(turn, names)
     if isinstance(turn.content, str):
@@ -129,7 +142,7 @@ def _tool_return(turn: ModelMessage, names: dict[str, str]) -> Any:
     from pydantic_ai.messages import ToolReturnPart
 
     call_id = turn.tool_call_id or ""
-    name, text = names.get(call_id, "unknown"), storable(turn.text)
+    name, text = names.get(call_id, "unknown"), _only_text(turn)
     error = _error_of(text)
     if error is not None:
         return ToolReturnPart(name, canonical_json(error), call_id, outcome="failed")

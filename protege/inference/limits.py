@@ -33,6 +33,8 @@ class Spent:
     limits: Limits
     requests: int = 0
     tool_calls: int = 0
+    turned_down: bool = False
+    """True once a call was turned down: the model has one more request, in which to answer without calling."""
     started: float = field(default_factory=time.monotonic)
 
     def next_request(self) -> float:
@@ -52,6 +54,7 @@ class Spent:
     def may_call(self) -> bool:
         """Count a tool call; False when there is none left."""
         if self.tool_calls >= self.limits.tool_calls:
+            self.turned_down = True
             return False
         self.tool_calls += 1
         return True

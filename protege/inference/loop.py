@@ -72,8 +72,11 @@ def run_loop(
     """Ask the model until it answers without calling a tool.
 
     `previous` is the number of turns that the journal holds already. Raises `ModelError` for a request that failed,
-    `RunRefusedError` when a limit is reached (`request_limit`, `time_limit`) or when the answer was cut off by its
-    length (`answer_truncated`).
+    `RunRefusedError` when a limit is reached (`request_limit`, `time_limit`, and `tool_limit` when the model calls
+    on after it was told that no call is left), when the provider's filter stopped the answer (`filtered`), or when it
+    was cut off by its length (`answer_truncated`): of a cut answer the calls are not made either, as their arguments
+    may be cut. An answer without a text is returned as such, since a tool may have sent the mail already: whether it
+    will do is for the caller to say.
     """
     spent = Spent(limits)
     messages = list(request.messages)
@@ -84,6 +87,11 @@ def run_loop(
         replies.append(reply)
         if not reply.tool_calls:
             return _answer(reply, replies, spent)
+        if spent.turned_down:
+            raise RunRefusedError(
+                f"The run has made the {limits.tool_calls} tool calls that it may make, and the model calls on.",
+                code="tool_limit",
+            )
         messages += _round(reply, turn, request.tools, context, spent, journal)
         turn += 1
 
@@ -101,13 +109,16 @@ def _ask(
         timeout=seconds,
         observe=lambda body: journal.posted(turn, body),
     )
+    reply = replace(reply, tool_calls=_told_apart(reply.tool_calls))
     journal.responded(turn, reply)
+    if reply.finish_reason == "content_filter":
+        raise RunRefusedError("The provider's filter stopped the answer; a part is no answer.", code="filtered")
     if reply.finish_reason == "length":
         raise RunRefusedError(
             f"The answer was cut off at {max_tokens} tokens. Raise the persona's max_output_tokens.",
             code="answer_truncated",
         )
-    return replace(reply, tool_calls=_told_apart(reply.tool_calls))
+    return reply
 
 
 def _answer(reply: Reply, replies: list[Reply], spent: Spent) -> Answer:

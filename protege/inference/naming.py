@@ -60,9 +60,9 @@ def target_of(name: str, config: Config) -> ModelTarget:
 
 def check_model(name: str, config: Config) -> None:
     """Raise `ModelNameError` or `MissingExtraError` for a model that could not be built; needs no key."""
-    from protege.inference.adapter import build_model
+    from protege.inference.adapter import build_model, closed_client
 
-    build_model(target_of(name, config), key=PLACEHOLDER_KEY, http_client=None)
+    build_model(target_of(name, config), key=PLACEHOLDER_KEY, http_client=closed_client())
 
 
 def provider_class(target: ModelTarget) -> Any:
@@ -91,12 +91,11 @@ def _offline(model: str) -> ModelTarget:
 
 
 def _alias(provider: str, model: str, alias: Mapping[str, Any]) -> ModelTarget:
-    unknown = sorted(set(alias) - _ALIAS_KEYS)
-    if unknown:
-        raise ModelNameError(f"PROTEGE['PROVIDERS'][{provider!r}] has an unknown key {unknown[0]!r}.")
-    kind = alias.get("kind") or COMPATIBLE
-    if kind == COMPATIBLE and not alias.get("base_url"):
-        raise ModelNameError(f"PROTEGE['PROVIDERS'][{provider!r}] needs a base_url.")
+    """An alias. Without a `kind`, a built-in name keeps its own interface and any other speaks Chat Completions."""
+    kind = alias.get("kind") if isinstance(alias, Mapping) else None
+    kind = kind or (provider if provider in _known_providers() else COMPATIBLE)
+    if complaint := _complaint(alias, kind):
+        raise ModelNameError(f"PROTEGE['PROVIDERS'][{provider!r}] {complaint}")
     return ModelTarget(
         provider=provider,
         kind=kind,
@@ -106,11 +105,32 @@ def _alias(provider: str, model: str, alias: Mapping[str, Any]) -> ModelTarget:
     )
 
 
-def _unknown(kind: str) -> str:
+def _complaint(alias: object, kind: str) -> str:
+    """What is wrong with an alias, or ""."""
+    if not isinstance(alias, Mapping):
+        return "must be a dict with base_url, api_key_env and kind."
+    unknown = sorted(set(alias) - _ALIAS_KEYS)
+    if unknown:
+        return f"has an unknown key {unknown[0]!r}. Use {', '.join(sorted(_ALIAS_KEYS))}."
+    if kind == OFFLINE:
+        return "cannot be of the kind 'offline'."
+    base_url = alias.get("base_url")
+    if kind == COMPATIBLE and not base_url:
+        return "needs a base_url."
+    if base_url and not str(base_url).startswith(("http://", "https://")):
+        return "has a base_url that begins with neither http:// nor https://."
+    return ""
+
+
+def _known_providers() -> set[str]:
+    """The library's providers, without its model for tests, which no persona can have."""
     from pydantic_ai.models import known_model_names
 
-    named = {name.partition(":")[0] for name in known_model_names() if ":" in name}
-    known = sorted(named | {"ollama", OFFLINE})
+    return {name.partition(":")[0] for name in known_model_names() if ":" in name} | {"ollama"}
+
+
+def _unknown(kind: str) -> str:
+    known = sorted(_known_providers() | {OFFLINE})
     near = get_close_matches(kind, known, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else f"Known providers: {', '.join(known)}."
     return f"There is no model provider {kind!r}. {hint}"

@@ -2,12 +2,14 @@
 
 import base64
 import binascii
+import copy
 import hashlib
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 _DATA_URI = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 
@@ -30,10 +32,16 @@ def wire_sha256(body: Any) -> str:
     return hashlib.sha256(canonical.encode("utf-8", errors="surrogatepass")).hexdigest()
 
 
+def shown_url(url: str) -> str:
+    """`url` without what may be a credential: the user and password before the host, and the query."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
 def redact_wire(value: Any, full: bool = False) -> Any:
     """A copy of `value` in which the bytes of files are their type, size and SHA-256; all of it when `full`."""
     if full:
-        return value
+        return copy.deepcopy(value)
     if isinstance(value, Mapping):
         if isinstance(value.get("media_type"), str) and isinstance(value.get("data"), str):
             return _described(value["media_type"], value["data"])

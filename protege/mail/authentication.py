@@ -79,7 +79,7 @@ def _results(segments: Sequence[str]) -> Iterator[_Result]:
         found = _RESULT.match(segment)
         if found:
             rest = segment[found.end() :]
-            yield _Result(found[1], found[2], {name: value for name, value in _PROPERTY.findall(rest)})
+            yield _Result(found[1], found[2], dict(_PROPERTY.findall(rest)))
 
 
 def _flattened(value: str) -> str:

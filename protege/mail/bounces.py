@@ -53,11 +53,12 @@ def bounce_of(msg: Message, text: str, *, sender: str | None = None) -> Bounce |
 def _is_from_a_daemon(msg: Message, sender: str | None) -> bool:
     """Written by a mail server: by its name, or as postmaster or nobody on the null return path."""
     names = [box.address.rpartition("@")[0] for box in mailboxes(msg, "From")]
-    names = names or [raw_value(msg, "From").strip('<> "').lower()]
-    if any(name.startswith("mailer-daemon") for name in names):
+    if not names and "mailer-daemon" in raw_value(msg, "From").lower():
         return True
     null_path = sender in ("", "<>") or "".join(raw_value(msg, "Return-Path").split()) == "<>"
-    return null_path and all(name in ("", "postmaster") for name in names)
+    return any(name.startswith("mailer-daemon") for name in names) or (
+        null_path and all(name == "postmaster" for name in names)
+    )
 
 
 def _ids(msg: Message, parts: list[Message], text: str) -> Iterator[str]:
@@ -66,12 +67,17 @@ def _ids(msg: Message, parts: list[Message], text: str) -> Iterator[str]:
         if part.get_content_type() in ("text/rfc822-headers", "message/rfc822-headers"):
             yield from _message_id(BytesHeaderParser().parsebytes(payload(part)[0].lstrip()))
         elif part.get_content_type() in ("message/rfc822", "message/global"):
-            for inner in part.get_payload()[:1] if part.is_multipart() else []:
-                yield from _message_id(inner)
+            yield from (found for inner in _inside(part)[:1] for found in _message_id(inner))
     yield from (found for one in _ID_FIELD.findall(text) for found in message_ids(one))
     yield from message_ids(raw_value(msg, "In-Reply-To"))
     yield from reversed(message_ids(raw_value(msg, "References")))
     yield from message_ids(text)
+
+
+def _inside(part: Message) -> list[Message]:
+    """The mail in an attached mail, the blocks of fields in a report."""
+    inner = part.get_payload()
+    return [one for one in inner if isinstance(one, Message)] if isinstance(inner, list) else []
 
 
 def _message_id(msg: Message) -> list[str]:
@@ -81,8 +87,7 @@ def _message_id(msg: Message) -> list[str]:
 def _failed_in(reports: list[Message]) -> Iterator[str]:
     """The recipients of machine-readable reports whose status is 5.x.x."""
     for report in reports:
-        blocks = report.get_payload() if report.is_multipart() else []
-        for block in blocks[: MAX_RECIPIENTS + 1]:
+        for block in _inside(report)[: MAX_RECIPIENTS + 1]:
             if _says_failed(block):
                 yield from _recipients(block)
 

@@ -5,6 +5,9 @@ import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from email.encoders import encode_base64
+from email.mime.base import MIMEBase
 from typing import Any
 
 import nh3
@@ -22,6 +25,9 @@ from protege.untrusted import cut, one_line
 AUTO_REPLIED = "auto-replied"
 AUTO_GENERATED = "auto-generated"
 
+QUOTE_LENGTH = 20_000
+"""Characters of a mail that are quoted below the answer to it."""
+
 _REPLY_MARKS = re.compile(r"(?:(?:re|aw|antw|sv|odp)\s?(?:\[\d{1,4}\])?\s?[:\uff1a]\s*)+", re.IGNORECASE)
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+_-]*/[a-z0-9][a-z0-9.+_-]*")
 _TAGS = {"a", "b", "blockquote", "br", "code", "dd", "del", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6"}
@@ -29,6 +35,24 @@ _TAGS |= {"hr", "i", "li", "ol", "p", "pre", "s", "strong", "sub", "sup", "table
 _TAGS |= {"u", "ul"}
 _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 _SCHEMES = {"http", "https", "mailto"}
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The mail that is answered, to be quoted below the answer. `date` is aware, in the zone in which it is shown."""
+
+    sender: Mailbox
+    date: datetime
+    text: str
+
+    def introduction(self) -> str:
+        who = header_text(self.sender.name, limits.NAME_LENGTH)
+        whole = f"{who} <{self.sender.address}>" if who else self.sender.address
+        return f"On {self.date:%Y-%m-%d %H:%M %Z}, {whole} wrote:"
+
+    def lines(self) -> list[str]:
+        text = _normalised(self.text)
+        return [*cut(text, QUOTE_LENGTH).split("\n"), *(["[...]"] if len(text) > QUOTE_LENGTH else [])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +73,7 @@ class Outgoing:
     references: Sequence[str] = field(default_factory=tuple)
     auto: str = AUTO_REPLIED
     attachments: Sequence[tuple[str, str, bytes]] = ()
+    quote: Quote | None = None
 
     def __post_init__(self) -> None:
         if self.auto not in (AUTO_REPLIED, AUTO_GENERATED):
@@ -58,28 +83,51 @@ class Outgoing:
 def compose(outgoing: Outgoing) -> EmailMultiAlternatives:
     """The mail with its text, its HTML alternative and its files; `MailError` for an address that is none."""
     mail = EmailMultiAlternatives(
-        subject=one_line(storable(outgoing.subject), limits.SUBJECT_LENGTH),
-        body=plain_text(outgoing.text, outgoing.signature),
+        subject=header_text(outgoing.subject, limits.SUBJECT_LENGTH),
+        body=plain_text(outgoing.text, outgoing.signature, outgoing.quote),
         from_email=_formatted(outgoing.from_),
         to=[_formatted(box) for box in outgoing.to],
         cc=[_formatted(box) for box in outgoing.cc],
         headers=_headers(outgoing),
     )
-    mail.attach_alternative(html_text(outgoing.text, outgoing.signature), "text/html")
+    mail.attach_alternative(html_text(outgoing.text, outgoing.signature, outgoing.quote), "text/html")
     for number, (filename, media_type, data) in enumerate(outgoing.attachments, start=1):
         kind = _sendable_type(media_type, data)
-        mail.attach(clean_filename(filename) or default_filename(kind, number), data, kind)
+        name = clean_filename(filename) or default_filename(kind, number)
+        if kind.startswith("text/"):
+            mail.attach(_text_file(name, kind, data))
+        else:
+            mail.attach(name, data, kind)
     return mail
 
 
-def plain_text(text: str, signature: str = "") -> str:
-    """The Markdown as it is, with the signature below the customary line."""
-    body = _normalised(text)
-    signature = _normalised(signature)
-    return f"{body}\n\n-- \n{signature}" if signature else body
+def _text_file(filename: str, kind: str, data: bytes) -> MIMEBase:
+    """A text as an attachment, byte for byte: as text it would arrive with other line ends, and another checksum."""
+    part = MIMEBase(*kind.split("/"))
+    part.set_payload(data)
+    encode_base64(part)
+    part.add_header(
+        "Content-Disposition", "attachment", filename=filename if filename.isascii() else ("utf-8", "", filename)
+    )
+    return part
 
 
-def html_text(text: str, signature: str = "") -> str:
+def plain_text(text: str, signature: str = "", quote: Quote | None = None) -> str:
+    """The Markdown as it is, with the signature below the customary line, and the quoted mail last."""
+    parts = [_normalised(text)]
+    if signature := _normalised(signature):
+        parts.append(f"-- \n{signature}")
+    if quote is not None:
+        parts.append("\n".join([quote.introduction(), *map(_quoted_line, quote.lines())]))
+    return "\n\n".join(parts)
+
+
+def _quoted_line(line: str) -> str:
+    """Marks of earlier quotes stand together, and blank lines end on no blank (RFC 3676, 4.5)."""
+    return f">{line}" if line.startswith(">") or not line else f"> {line}"
+
+
+def html_text(text: str, signature: str = "", quote: Quote | None = None) -> str:
     """The Markdown as sanitised HTML: no pictures, no raw HTML, links to http, https and mailto only."""
     body = _normalised(text)
     try:
@@ -88,12 +136,24 @@ def html_text(text: str, signature: str = "") -> str:
         html = f"<pre>{entities.escape(body)}</pre>"
     signature = entities.escape(_normalised(signature)).replace("\n", "<br>")
     html += f"<p>-- <br>{signature}</p>" if signature else ""
+    if quote is not None:
+        quoted = "<br>".join(map(entities.escape, quote.lines()))
+        html += f"<p>{entities.escape(quote.introduction())}</p><blockquote>{quoted}</blockquote>"
     return nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, url_schemes=_SCHEMES, link_rel="noopener noreferrer")
+
+
+def header_text(text: str, limit: int) -> str:
+    """A name or a subject as one line of at most `limit` characters that every reader shows as it is.
+
+    What looks like an encoded word (RFC 2047) would be decoded into something that was never written.
+    """
+    line = one_line(storable(text).replace("=?", "= ?"), limit)
+    return one_line(line, limit)  # once more: a zero-width character may have stood beside what is gone now
 
 
 def reply_subject(subject: str) -> str:
     """`subject` as one line with exactly one `Re: ` before it, whatever marks other software had put there."""
-    line = one_line(storable(subject), limits.SUBJECT_LENGTH)
+    line = header_text(subject, limits.SUBJECT_LENGTH)
     rest = line[found.end() :] if (found := _REPLY_MARKS.match(line)) else line
     return "Re: " + cut(rest.strip() or "(no subject)", limits.SUBJECT_LENGTH - 4)
 
@@ -139,11 +199,21 @@ def _headers(outgoing: Outgoing) -> dict[str, str]:
 
 def _formatted(box: Mailbox) -> str:
     """`"Name" <address>`; the name is quoted, so that nothing in it is read as an address."""
-    if not is_address(box.address):
+    if not is_address(box.address) or not is_sendable(box.address):
         raise MailError("An address of this mail is not valid. Correct the recipients.", code="bad_address")
-    name = one_line(storable(box.name), limits.NAME_LENGTH)
+    name = header_text(box.name, limits.NAME_LENGTH)
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{quoted}" <{box.address}>' if name else box.address
+
+
+def is_sendable(address: str) -> bool:
+    """False for an address whose local part is quoted or other than ASCII.
+
+    The one is read differently by different software, the other (RFC 6532) is written by Django's mail as another
+    mailbox.
+    """
+    local = address.rpartition("@")[0]
+    return local.isascii() and not local.startswith('"')
 
 
 def _normalised(text: str) -> str:

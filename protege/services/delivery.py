@@ -5,23 +5,26 @@ repeats the send once, under the same Message-ID.
 """
 
 import logging
-import smtplib
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
+from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from protege import conf
 from protege.exceptions import LeaseLostError, MailError, describe
-from protege.mail.composing import Outgoing, compose
+from protege.mail.composing import Outgoing, Quote, compose
 from protege.mail.headers import Mailbox
-from protege.services import documents
-from protege.services.wakeups import MAIL_QUEUE, task, wake, when_committed
+from protege.services import documents, posting
+from protege.services.wakeups import MAIL_QUEUE, coded_errors, task, wake, when_committed
 from protege.signals import message_sent
-from threads.models import Message, MessageStatus, RunKind
+from threads.llm_text import dated
+from threads.models import Message, MessageStatus, Origin, Participant, RunKind
+from threads.status import refresh_status
 
 logger = logging.getLogger("protege.delivery")
 
@@ -38,7 +41,8 @@ def wake_delivery(message: Message) -> None:
 @task(queue_name=MAIL_QUEUE)
 def send_task(message_id: int) -> None:
     """Wake-up for a queued mail. The mail's own row takes every outcome."""
-    send(message_id)
+    with coded_errors():
+        send(message_id)
 
 
 def send(message_id: int) -> Message:
@@ -47,14 +51,34 @@ def send(message_id: int) -> Message:
     if message is None:
         return Message.objects.get(pk=message_id)
     try:
-        provider_id = _post(compose_message(message))
+        posted = posting.post(compose_message(message))
     except Exception as error:
         _record_failure(message, error)
     else:
-        _write(message, status=MessageStatus.SENT, sent_at=Now(), last_code="", provider_message_id=provider_id)
-        when_committed(lambda: message_sent.send_robust(sender=Message, message=message))
+        _record_success(message, posted)
     message.refresh_from_db()
     return message
+
+
+def resend(message_id: int) -> Message:
+    """Queue a failed mail once more, under its own Message-ID, with as many tries as a new one has.
+
+    `MailError` when it has not failed, or when the mail that it answers has another answer by now.
+    """
+    failed = Message.objects.filter(pk=message_id, status=MessageStatus.FAILED)
+    try:
+        with transaction.atomic():
+            message = failed.get()
+            fields = {"attempts": _end_of_round(message.attempts), "next_attempt_at": None, "last_code": ""}
+            queued = failed.filter(attempts=message.attempts).update(status=MessageStatus.QUEUED, **fields)
+            wake_delivery(message)
+    except IntegrityError:
+        raise MailError("The mail has another answer by now. Nothing was sent.", code="answered_already") from None
+    except Message.DoesNotExist:
+        queued = 0
+    if not queued:
+        raise MailError(f"Message {message_id} has not failed. Reload it.", code="not_failed")
+    return Message.objects.get(pk=message_id)
 
 
 def compose_message(message: Message) -> EmailMultiAlternatives:
@@ -73,8 +97,25 @@ def compose_message(message: Message) -> EmailMultiAlternatives:
             references=list(message.references),
             auto="auto-generated" if scheduled else "auto-replied",
             attachments=_files(message),
+            quote=_quote(message),
         )
     )
+
+
+def _quote(message: Message) -> Quote | None:
+    """The mail that is answered, where the persona quotes it; never for people who were not sent it."""
+    answered = message.answers
+    if answered is None or message.origin != Origin.ANSWER or not message.persona.quote_history:
+        return None
+    known = {answered.from_address, *_addresses(answered.to, answered.cc, answered.reply_to)}
+    if not known.issuperset(_addresses(message.to, message.cc)):
+        return None
+    sender = Mailbox(answered.from_name, answered.from_address)
+    return Quote(sender, dated(answered).astimezone(ZoneInfo(message.persona.timezone)), answered.text_body)
+
+
+def _addresses(*lists: list[dict[str, str]]) -> set[str]:
+    return {entry["address"].lower() for entries in lists for entry in entries}
 
 
 def _claim(message_id: int) -> Message | None:
@@ -85,15 +126,9 @@ def _claim(message_id: int) -> Message | None:
     claimed = Message.objects.filter(due | lost, pk=message_id).update(
         status=MessageStatus.SENDING, attempts=F("attempts") + 1, lease_expires_at=lease
     )
-    return Message.objects.select_related("persona", "run", "thread").get(pk=message_id) if claimed else None
-
-
-def _post(email: EmailMultiAlternatives) -> str:
-    """Hand the mail to the backend; the id that a sending service gave it, or ""."""
-    email.send(fail_silently=False)
-    status = getattr(email, "anymail_status", None)
-    provider_id = getattr(status, "message_id", None)
-    return str(provider_id)[:255] if provider_id else ""
+    if not claimed:
+        return None
+    return Message.objects.select_related("persona", "run", "thread", "answers").get(pk=message_id)
 
 
 def _files(message: Message) -> list[tuple[str, str, bytes]]:
@@ -106,15 +141,38 @@ def _files(message: Message) -> list[tuple[str, str, bytes]]:
     return found
 
 
+def _record_success(message: Message, posted: posting.Posted) -> None:
+    """It has left. Mail to recipients whom the mail server refused for good waits for a person from now on.
+
+    The mail is not repeated for them: the others would get it twice.
+    """
+    with transaction.atomic():
+        _write(
+            message,
+            status=MessageStatus.SENT,
+            sent_at=Now(),
+            last_code="partly_refused" if posted.refused else "",
+            provider_message_id=posted.provider_id,
+        )
+        refresh_status(message.thread_id)
+    if posted.refused:
+        logger.warning("message %s was refused for %s of its recipients", message.pk, len(posted.refused))
+        gone = [address for address, code in posted.refused.items() if code >= 500]
+        failing = Participant.objects.filter(thread=message.thread_id, address__in=gone, failing_since__isnull=True)
+        failing.update(failing_since=Now())
+    when_committed(lambda: message_sent.send_robust(sender=Message, message=message))
+
+
 def _record_failure(message: Message, error: Exception) -> None:
     """Queue the next try, or end as `failed` when another one cannot help; the log names no address and no text."""
-    code = failure_code(error)
-    final = isinstance(error, MailError) or code == "refused" or message.attempts >= conf.load().delivery_attempts
+    code = posting.failure_code(error)
+    last = message.attempts == _end_of_round(message.attempts)
     logger.warning("message %s was not sent at try %s: %s", message.pk, message.attempts, describe(error))
-    if final:
-        _write(message, status=MessageStatus.FAILED, last_code=code)
+    if last or isinstance(error, MailError) or code == "refused":
+        _give_up(message, code)
         return
-    minutes = BACK_OFF_MINUTES[min(message.attempts, len(BACK_OFF_MINUTES)) - 1]
+    tries = (message.attempts - 1) % conf.load().delivery_attempts
+    minutes = BACK_OFF_MINUTES[min(tries, len(BACK_OFF_MINUTES) - 1)]
     _write(
         message,
         status=MessageStatus.QUEUED,
@@ -123,16 +181,21 @@ def _record_failure(message: Message, error: Exception) -> None:
     )
 
 
-def failure_code(error: Exception) -> str:
-    """`refused` for a permanent no of the mail server, `temporary` for a no that may change, else what failed."""
-    if isinstance(error, MailError):
-        return error.code
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        codes = [code for code, _ in error.recipients.values()]
-        return "refused" if all(code >= 500 for code in codes) else "temporary"
-    if isinstance(error, smtplib.SMTPResponseException):
-        return "refused" if error.smtp_code >= 500 else "temporary"
-    return "connection" if isinstance(error, OSError) else "error"
+def _give_up(message: Message, code: str) -> None:
+    """End as `failed`, and have the thread say so: nobody has got an answer."""
+    with transaction.atomic():
+        _write(message, status=MessageStatus.FAILED, last_code=code)
+        refresh_status(message.thread_id)
+
+
+def _end_of_round(attempts: int) -> int:
+    """The number of the last try of the round that `attempts` is in.
+
+    The count goes on over a resend and never starts again: it is the fencing token, and a worker that came to a halt
+    in an earlier round must not find its own number in a later one.
+    """
+    limit = max(1, conf.load().delivery_attempts)
+    return max(1, -(-attempts // limit)) * limit
 
 
 def _write(message: Message, **fields: object) -> None:

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Iterable, Sequence
+from uuid import UUID
 
 from protege.exceptions import ToolFailure
 from protege.messages import DocumentPart, ImagePart, Part, TextPart
@@ -89,12 +90,20 @@ def read(message: Message, public_id: str) -> dict[str, object]:
 
 def find(message: Message, public_ids: Sequence[str]) -> list[Attachment]:
     """The files with these ids in the thread of `message`, in that order; `ToolFailure` names the first unknown one."""
-    in_thread = Attachment.objects.filter(message__thread=message.thread_id)
-    known = {str(item.public_id): item for item in in_thread}
-    for public_id in public_ids:
-        if public_id.strip().lower() not in known:
+    wanted = [_uuid(public_id) for public_id in public_ids]
+    found = Attachment.objects.filter(message__thread=message.thread_id, public_id__in=[uid for uid in wanted if uid])
+    known = {item.public_id: item for item in found}
+    for public_id, uid in zip(public_ids, wanted, strict=True):
+        if uid not in known:
             raise ToolFailure(f"There is no attachment {public_id!r} in this thread.", code="unknown_attachment")
-    return [known[public_id.strip().lower()] for public_id in public_ids]
+    return [known[uid] for uid in wanted if uid]
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text.strip())
+    except ValueError:
+        return None
 
 
 def _plain_text(attachment: Attachment) -> str | None:

@@ -14,11 +14,22 @@ from typing import Any
 from django.db.models import Count, Q
 from django.utils import timezone
 
+from personas.models import ReplyMode
 from protege import conf
 from protege.services import alerts, policy
-from threads.models import Attachment, Direction, EmailThread, InboundMail, Message, MessageStatus, Run, RunKind
+from threads.models import (
+    Attachment,
+    Direction,
+    EmailThread,
+    InboundMail,
+    Message,
+    MessageStatus,
+    Origin,
+    Run,
+    RunKind,
+    RunStatus,
+)
 from threads.models.message import OUT_IN_THE_WORLD
-from threads.models.run import UNFINISHED
 
 PERIOD = timedelta(hours=1)
 REMEMBERED = timedelta(hours=24)
@@ -42,14 +53,21 @@ def objection(message: Message, *, waived: Collection[str] = ()) -> str:
     return next((reason for reason in _objections(message) if reason not in waived), "")
 
 
+def is_reached(thread: EmailThread) -> bool:
+    """True when the persona has given as many automatic mails as it may: what its tools write waits for a person."""
+    limits = conf.load().governor
+    counted = _answers(Message(persona=thread.persona, thread=thread), thread.correspondent)
+    return any(counted[code] >= limits[name] for name, code in CODES.items())
+
+
 def alert(inbound: InboundMail, reason: str) -> None:
     """Tell the operators that a limit was reached; the other rules stop one conversation and need no haste."""
     if reason in CODES.values() and inbound.persona is not None:
         alerts.tell_operators(
             inbound,
             f"The persona {inbound.persona} has given as many automatic answers as an hour may have ({reason}).\n"
-            f"Its further mail is quarantined, from inbound mail {inbound.pk} on. Look whether two mail systems answer\n"
-            "each other; mail of people can be released in the admin.",
+            f"Its further mail is quarantined, from inbound mail {inbound.pk} on. Look whether two mail systems\n"
+            "answer each other; mail of people can be released in the admin.",
         )
 
 
@@ -60,50 +78,60 @@ def _objections(message: Message) -> Iterator[str]:
     if _is_ping_pong(message):
         yield "ping_pong"
     counted, limits = _answers(message, who), conf.load().governor
-    yield from (code for name, code in CODES.items() if counted[name] >= limits[name])
+    yield from (code for name, code in CODES.items() if counted[code] >= limits[name])
 
 
 def _answers(message: Message, who: str) -> dict[str, int]:
-    """The persona's automatic mails of the last hour and those that its queued runs will write, by what is limited."""
+    """The persona's automatic mails of the last hour and those that its queued runs will write, by the codes."""
     mails = Message.objects.filter(
         persona=message.persona,
         direction=Direction.OUTBOUND,
         status__in=OUT_IN_THE_WORLD,
-        origin__in=("answer", "tool"),
+        origin__in=(Origin.ANSWER, Origin.TOOL),
         received_at__gte=timezone.now() - PERIOD,
     )
     runs = Run.objects.filter(
-        persona=message.persona, kind=RunKind.REPLY, status__in=UNFINISHED, thread__paused_at__isnull=True
+        persona=message.persona,
+        kind=RunKind.REPLY,
+        status__in=(RunStatus.QUEUED, RunStatus.RUNNING),  # one that waits has a person looking at it
+        thread__paused_at__isnull=True,
+        thread__reply_mode__in=("", ReplyMode.AUTO),
     )
     sent = mails.aggregate(**_counts(message.thread, who, asked_by="answers__from_address"))
     coming = runs.aggregate(**_counts(message.thread, who, asked_by="message__from_address"))
-    return {name: sent[name] + coming[name] for name in CODES}
+    return {code: sent[code] + coming[code] for code in CODES.values()}
 
 
 def _counts(thread: EmailThread, who: str, *, asked_by: str) -> Mapping[str, Any]:
     """An answer is one to a correspondent when they wrote the mail, or when the thread is theirs."""
     domain = "@" + who.rpartition("@")[2]
-    root = thread.counted_with_id or thread.pk or 0
+    root = _root(thread)
     return {
-        "thread": Count("pk", filter=Q(thread=root) | Q(thread__counted_with=root)),
-        "correspondent": Count("pk", filter=Q(**{asked_by: who}) | Q(thread__correspondent=who)),
-        "domain": Count(
+        CODES["thread"]: Count("pk", filter=Q(thread=root) | Q(thread__counted_with=root)),
+        CODES["correspondent"]: Count("pk", filter=Q(**{asked_by: who}) | Q(thread__correspondent=who)),
+        CODES["domain"]: Count(
             "pk", filter=Q(**{f"{asked_by}__endswith": domain}) | Q(thread__correspondent__endswith=domain)
         ),
-        "persona": Count("pk"),
+        CODES["persona"]: Count("pk"),
     }
+
+
+def _root(thread: EmailThread) -> int:
+    """The id under which a thread counts; 0 for a new one that names none of ours."""
+    return thread.counted_with_id or thread.pk or 0
 
 
 def _is_near_duplicate(message: Message, who: str) -> bool:
     """Equal, numbers and blanks apart, to one of the last mails of this thread or of this sender.
 
-    The files count as part of what a mail says: a scanner sends the same words with each page.
+    Threads that count together are one: a robot may answer ours from another address each time. The files are part
+    of what a mail says: a scanner sends the same words with each page.
     """
     related = Q(from_address=message.from_address)
     if who != message.from_address:  # a contact form writes for everybody
         related &= Q(thread__correspondent=who)
-    if message.thread.pk:
-        related |= Q(thread=message.thread)
+    if root := _root(message.thread):
+        related |= Q(thread=root) | Q(thread__counted_with=root)
     recent = Message.objects.filter(
         related,
         persona=message.persona,

@@ -18,9 +18,9 @@ from protege.exceptions import MailError, describe
 from protege.mail.limits import ADDRESS_LENGTH
 from protege.mail.parsing import ParsedMail
 from protege.mail.parsing import parse as parse_mail
-from protege.mail.payloads import payload_of
+from protege.mail.providers import payload_of
 from protege.services import recording, routing
-from protege.services.wakeups import MAIL_QUEUE, task
+from protege.services.wakeups import MAIL_QUEUE, coded_errors, task
 from protege.untrusted import storable
 from threads.models import InboundMail, InboundStatus, Message, RawMail
 
@@ -90,7 +90,8 @@ def process(inbound_id: int) -> list[InboundMail]:
 @task(queue_name=MAIL_QUEUE)
 def process_task(inbound_id: int) -> None:
     """Wake-up for a mail that its door stored and did not get to process."""
-    process(inbound_id)
+    with coded_errors():
+        process(inbound_id)
 
 
 def release(inbound_id: int) -> InboundMail:

@@ -9,7 +9,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from protege.context import Context
-from protege.exceptions import LeaseLostError, ToolFailure
+from protege.exceptions import LeaseLostError, ToolFailure, describe
 from protege.inference.loop import ToolStart
 from protege.inference.replies import Reply, RequestedCall, total_cost
 from protege.inference.wire import wire_sha256
@@ -52,9 +52,9 @@ class RunJournal:
         run_life.write(self.run, **usage)
 
     def started(self, turn: int, position: int, call: RequestedCall) -> ToolStart:
-        """A row stands before the tool runs, so that a crash leaves a trace of the call."""
+        """A row stands before the tool runs, so that a crash leaves a trace of the call; the lease is renewed."""
         with transaction.atomic():
-            run_life.write(self.run, status=self.run.status)
+            run_life.renew(self.run, self.context.config.tool_seconds)
             ToolUse.objects.create(
                 run=self.run,
                 message=self.run.message,
@@ -70,12 +70,17 @@ class RunJournal:
         return ToolStart(idempotency_key=f"{self.run.pk}:{turn}:{position}", refusal=self._refusal(call.name))
 
     def finished(self, turn: int, position: int, result: ToolResult) -> ToolResult:
-        """Store the result together with what the tool writes; a refusal in that moment becomes the result."""
+        """Store the result together with what the tool writes; what fails in that moment becomes the result."""
         try:
             return self._store(turn, position, result)
+        except LeaseLostError:
+            raise
         except ToolFailure as failure:
-            refused = ToolResult(outcome="failure", value=str(failure), code=failure.code)
-            return self._store(turn, position, refused)
+            return self._store(turn, position, ToolResult(outcome="failure", value=str(failure), code=failure.code))
+        except Exception as error:  # a tool is the host's code, and so is what it does while it is recorded
+            self.context.logger.warning("the record of a call raised %s", describe(error))
+            text = f"The call could not be recorded ({type(error).__name__}). It did nothing."
+            return self._store(turn, position, ToolResult(outcome="failure", value=text, code="exception"))
 
     def _store(self, turn: int, position: int, result: ToolResult) -> ToolResult:
         with transaction.atomic():

@@ -24,7 +24,7 @@ from protege.services import documents
 from protege.toolkit import Tool, tools, tools_for
 from resolvers.chain import ResolverChain, StepOutcome
 from resolvers.models import ChainRevision, Trigger
-from threads.models import Attachment, Message, Run, ToolUse
+from threads.models import Attachment, Direction, Message, Run, ToolUse
 from threads.rounds import rounds
 
 EARLIER_NOT_SHOWN = "[Earlier messages are not shown.]"
@@ -97,7 +97,7 @@ def prepare(
         tools=tuple(offered),
         outcomes=outcomes,
         notices=(*_notices(outcomes), *_missing_tools(persona)),
-        refusal=_refusal(outcomes, traced),
+        refusal=_refusal(outcomes, [*said, *turn]),
         chain_revision=_revision(persona, trigger),
         window=window,
         max_output_tokens=output_reserve(window, persona.max_output_tokens),
@@ -139,19 +139,19 @@ def _opened_by_user(traced: list[TracedMessage], message: Message | None) -> lis
     first = next((i for i, item in enumerate(traced) if item.message.role is not Role.SYSTEM), None)
     if first is None or traced[first].message.role is Role.USER:
         return traced
-    opening = TracedMessage(message=ModelMessage(Role.USER, _opening(traced[first], message)))
+    opening = TracedMessage(message=ModelMessage(Role.USER, _opening(traced, message)))
     return [*traced[:first], opening, *traced[first:]]
 
 
-def _opening(first: TracedMessage, message: Message | None) -> str:
-    """Whether something stood before `first`, or the persona began the thread itself."""
-    began = None
-    if message is not None and message.thread_id and first.message.role is Role.ASSISTANT:
-        ids = [source.removeprefix("message:") for source in first.sources if source.startswith("message:")]
-        began = Message.objects.filter(pk__in=ids, sequence=1).values_list("run__responsibility_label").first()
-    if began is None:
+def _opening(traced: list[TracedMessage], message: Message | None) -> str:
+    """Whether something stood before what is shown, or the persona began the thread itself."""
+    if message is None or message.thread_id is None:
         return EARLIER_NOT_SHOWN
-    return f"[You wrote first: {began[0]}.]" if began[0] else "[You wrote first.]"
+    began = Message.objects.filter(thread=message.thread_id, sequence=1, direction=Direction.OUTBOUND)
+    first = began.values_list("pk", "run__responsibility_label").first()
+    if first is None or not any(f"message:{first[0]}" in item.sources for item in traced):
+        return EARLIER_NOT_SHOWN
+    return f"[You wrote first: {first[1]}.]" if first[1] else "[You wrote first.]"
 
 
 def _notices(outcomes: Sequence[StepOutcome]) -> list[Notice]:
@@ -170,6 +170,12 @@ def _refusal(outcomes: Sequence[StepOutcome], traced: Sequence[TracedMessage]) -
         return RunRefusedError(
             "The chain gives no user turn, so there is nothing for the model to answer. "
             "Add a step with the role user, such as load_text with the instructions.",
+            code="no_user_turn",
+        )
+    if traced[-1].message.role is Role.ASSISTANT:
+        return RunRefusedError(
+            "The chain ends on a turn of the assistant, so there is nothing for the model to answer. "
+            "End it with a step of the role user.",
             code="no_user_turn",
         )
     return None

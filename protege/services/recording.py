@@ -11,7 +11,7 @@ from protege.exceptions import MailError
 from protege.mail.composing import plain_text
 from protege.mail.parsing import ParsedAttachment, ParsedMail
 from protege.mail.text import readable
-from protege.services import bounces, governor, matching, policy, run_life, stepping_in
+from protege.services import bounces, governor, matching, pausing, policy, run_life, stepping_in
 from protege.services.wakeups import when_committed
 from protege.signals import mail_received
 from threads.models import (
@@ -88,7 +88,7 @@ def _store(inbound: InboundMail, persona: Persona, mail: ParsedMail) -> None:
     _write(inbound, message, reason)
     _note_sender(persona, mail, message.thread)
     if silenced:
-        stepping_in.pause(silenced)
+        pausing.pause(silenced)
     elif answered and message.thread.effective_reply_mode != ReplyMode.OFF:
         run_life.queue_reply(message)
     refresh_status(message.thread.pk)

@@ -11,7 +11,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from protege.exceptions import LeaseLostError
-from protege.services.wakeups import RUNS_QUEUE, task, wake, when_committed
+from protege.services import holding
+from protege.services.wakeups import RUNS_QUEUE, coded_errors, task, wake, when_committed
 from protege.signals import run_finished
 from threads.models import Message, MessageStatus, Run, RunKind, RunStatus
 from threads.models.attachment import TextStatus
@@ -25,6 +26,9 @@ LEASE_MARGIN = 60
 
 ATTEMPT_LIMIT = 3
 """How many workers may lose a run before it is given up."""
+
+HELD_BACK = Q(kind=RunKind.REPLY, thread__paused_at__isnull=False)
+"""Runs that wait until a person releases their thread."""
 
 
 def queue_reply(message: Message) -> Run:
@@ -41,19 +45,22 @@ def execute_task(run_id: int) -> None:
     """Wake-up for a queued run. The run's own row takes every outcome."""
     from protege.services import runs  # the use case above us: a wake-up calls back into it
 
-    runs.execute(run_id)
+    with coded_errors():
+        runs.execute(run_id)
 
 
 def claim(run_id: int) -> Run | None:
     """Take the run for this worker; None when it is not to be had.
 
-    It is free when it is queued, or when the lease of the worker that had it has passed. Not while text of the
-    mail's documents is still being extracted, and not while another run works on the thread, which the database
-    decides by a constraint.
+    It is free when it is queued, or when the lease of the worker that had it has passed. Not while its thread is
+    paused or text of the mail's documents is still being extracted, and not while another run works on the thread,
+    which the database decides by a constraint.
     """
     free = Q(status=RunStatus.QUEUED) | Q(status=RunStatus.RUNNING, lease_expires_at__lt=Now())
-    claimable = Run.objects.filter(free, pk=run_id, attempt__lt=ATTEMPT_LIMIT).exclude(
-        message__attachments__text_status=TextStatus.PENDING
+    claimable = (
+        Run.objects.filter(free, pk=run_id, attempt__lt=ATTEMPT_LIMIT)
+        .exclude(HELD_BACK)
+        .exclude(message__attachments__text_status=TextStatus.PENDING)
     )
     try:
         with transaction.atomic():
@@ -81,7 +88,10 @@ def give_up_lost(run_id: int) -> bool:
     ).first()
     if lost is None:
         return False
-    finish(lost, RunStatus.FAILED, code="worker_lost", detail="Three workers stopped in the midst of this run.")
+    try:
+        finish(lost, RunStatus.FAILED, code="worker_lost", detail="Three workers stopped in the midst of this run.")
+    except LeaseLostError:
+        return False  # another sweep has just done it
     return True
 
 
@@ -104,6 +114,8 @@ def mine(run: Run) -> Any:
 def finish(run: Run, status: RunStatus, *, code: str = "", detail: str = "") -> None:
     """End the run; mails that its tools prepared are released when it succeeded, and discarded when not.
 
+    The sender of a mail whose run has failed or was refused may get the persona's holding sentence.
+
     Call it alone or as the first statement of the transaction that writes what the run produced.
     """
     with transaction.atomic():
@@ -116,16 +128,38 @@ def finish(run: Run, status: RunStatus, *, code: str = "", detail: str = "") -> 
             lease_expires_at=None,
         )
         if status != RunStatus.SUCCEEDED:
-            run.outbound.filter(status=MessageStatus.HELD).update(status=MessageStatus.DISCARDED, last_code=code)
+            _discard_held(run, code)
+        if status in (RunStatus.FAILED, RunStatus.REFUSED):
+            holding.write(run)
         _refresh(run)
     when_committed(lambda: _tell(run.pk))
     _wake_next(run)
 
 
-def cancel_queued(thread_id: int, *, code: str) -> int:
-    """Give up the runs of a thread that nobody works on yet; returns how many."""
+def supersede_queued(thread_id: int, *, code: str) -> int:
+    """Give up the queued runs of a thread for a newer one; returns how many."""
     queued = Run.objects.filter(thread=thread_id, kind=RunKind.REPLY, status=RunStatus.QUEUED)
-    return queued.update(status=RunStatus.CANCELLED, code=code, finished_at=Now())
+    return queued.update(status=RunStatus.SUPERSEDED, code=code, finished_at=Now())
+
+
+def interrupt(thread_id: int) -> int:
+    """Take the runs of a paused thread from their workers, and let them wait in the queue; returns how many.
+
+    The workers find their runs no longer running, and stop. What these runs have prepared is not mailed.
+    """
+    running = Run.objects.filter(HELD_BACK, thread=thread_id, status=RunStatus.RUNNING)
+    count = 0
+    for run in running:
+        with transaction.atomic():
+            if mine(run).update(status=RunStatus.QUEUED, lease_expires_at=None) == 1:
+                _discard_held(run, "interrupted")
+                _refresh(run)
+                count += 1
+    return count
+
+
+def _discard_held(run: Run, code: str) -> None:
+    run.outbound.filter(status=MessageStatus.HELD).update(status=MessageStatus.DISCARDED, last_code=code)
 
 
 def _wake_next(run: Run) -> None:

@@ -1,14 +1,13 @@
 """A colleague answers in a thread: from then on the persona is silent in it until a person lets it go on."""
 
-from django.db.models.functions import Now
-
 from personas.models import Persona
 from protege.mail.parsing import ParsedMail
-from protege.services import policy, run_life
+from protege.services import policy
 from protege.services.matching import Match
 from threads.models import EmailThread, Participant
+from threads.status import STAFF_ANSWER
 
-REASON = "staff_answer"
+REASON = STAFF_ANSWER
 
 
 def thread_to_pause(persona: Persona, mail: ParsedMail, match: Match) -> EmailThread | None:
@@ -28,9 +27,3 @@ def thread_to_pause(persona: Persona, mail: ParsedMail, match: Match) -> EmailTh
     reached = Participant.objects.filter(thread__in=threads, address__in=addresses)
     reached_ids = set(reached.values_list("thread_id", flat=True)) if threads and addresses else set()
     return next((thread for pk, thread in threads.items() if pk in reached_ids), None)
-
-
-def pause(thread: EmailThread) -> None:
-    """Answer nothing in the thread any more; what is queued in it is given up."""
-    EmailThread.objects.filter(pk=thread.pk, paused_at__isnull=True).update(paused_at=Now())
-    run_life.cancel_queued(thread.pk, code="thread_paused")

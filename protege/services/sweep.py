@@ -1,13 +1,18 @@
 """Whatever was left queued, leased too long or due goes on: the rows are the queue, and this finds what nobody woke."""
 
+import logging
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from protege.exceptions import describe
 from protege.services import delivery, inbox, run_life
 from threads.models import InboundMail, InboundStatus, Message, MessageStatus, Run, RunStatus
+
+logger = logging.getLogger("protege.sweep")
 
 GRACE = timedelta(minutes=1)
 """How long a door and a first wake-up are given before the sweep steps in."""
@@ -26,10 +31,18 @@ def sweep() -> dict[str, int]:
     }
 
 
-def _wake_all(work: object, row_ids: list[int]) -> int:
-    for row_id in row_ids:
-        work.enqueue(row_id)  # type: ignore[attr-defined]  # a task of the queue library
-    return len(row_ids)
+def _wake_all(work: Any, row_ids: list[int]) -> int:
+    return sum(_wake(work, row_id) for row_id in row_ids)
+
+
+def _wake(work: Any, row_id: int) -> bool:
+    """Enqueue one row; a queue that fails on it must not keep the other rows waiting."""
+    try:
+        work.enqueue(row_id)
+    except Exception as error:
+        logger.error("row %s could not be woken: %s", row_id, describe(error))
+        return False
+    return True
 
 
 def _received_mails() -> list[int]:
@@ -45,7 +58,8 @@ def _lost_runs() -> list[int]:
 def _waiting_runs() -> list[int]:
     queued = Q(status=RunStatus.QUEUED, created_at__lt=timezone.now() - GRACE)
     expired = Q(status=RunStatus.RUNNING, lease_expires_at__lt=Now())
-    return list(Run.objects.filter(queued | expired).order_by("id").values_list("pk", flat=True)[:BATCH])
+    waiting = Run.objects.filter(queued | expired).exclude(run_life.HELD_BACK)
+    return list(waiting.order_by("id").values_list("pk", flat=True)[:BATCH])
 
 
 def _due_sends() -> list[int]:

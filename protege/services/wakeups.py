@@ -1,10 +1,13 @@
 """Tasks are wake-ups: the rows say what there is to do, and the sweep finds what nobody woke."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from django.db import transaction
+
+from protege.exceptions import ProtegeError, describe
 
 try:
     from django.tasks import task
@@ -14,7 +17,7 @@ except ImportError:  # Django 5.2
 MAIL_QUEUE = "protege-mail"
 RUNS_QUEUE = "protege-runs"
 
-__all__ = ["MAIL_QUEUE", "RUNS_QUEUE", "task", "wake", "when_committed"]
+__all__ = ["MAIL_QUEUE", "RUNS_QUEUE", "coded_errors", "task", "wake", "when_committed"]
 
 
 def wake(work: Any, row_id: int) -> None:
@@ -27,3 +30,12 @@ def wake(work: Any, row_id: int) -> None:
 
 def when_committed(callback: Callable[[], Any]) -> None:
     transaction.on_commit(callback, robust=True)
+
+
+@contextmanager
+def coded_errors() -> Iterator[None]:
+    """End the body of a task in an error without text: queues log and store what a task raises, traceback and all."""
+    try:
+        yield
+    except Exception as error:
+        raise ProtegeError(describe(error)) from None

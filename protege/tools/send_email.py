@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from protege.context import Context
-from protege.services import outgoing
+from protege.services import tool_mail
 from protege.toolkit import Tool, register_tool
 
 
@@ -27,5 +27,5 @@ class SendEmail(Tool):
         cc: Annotated[list[str], Field(description="Addresses for a copy.", max_length=20)] = [],  # noqa: B006
         attachments: Annotated[list[str], Field(description="Ids of files of this thread.", max_length=20)] = [],  # noqa: B006
     ) -> Any:
-        mail = outgoing.prepare_tool_mail(context, to=to, cc=cc, subject=subject, body=body, attachments=attachments)
+        mail = tool_mail.prepare_tool_mail(context, to=to, cc=cc, subject=subject, body=body, attachments=attachments)
         return self.success(mail.summary(), on_record=mail.hold)

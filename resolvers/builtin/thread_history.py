@@ -12,7 +12,9 @@ from protege.messages import ModelMessage, Role
 from resolvers.base import Resolver
 from resolvers.registry import register_resolver
 from threads.models import Attachment, Direction, Message, MessageStatus, ToolUse
+from threads.models.message import OUT_IN_THE_WORLD
 from threads.rounds import rounds
+from threads.status import STAFF_ANSWER
 
 if TYPE_CHECKING:
     from protege.context import Context
@@ -27,9 +29,11 @@ TOOL_COLUMNS = (
     "run_id", "message_id", "turn_index", "position", "tool_call_id", "name", "input", "raw_input", "result",
 )  # fmt: skip
 
-IN_HISTORY = Q(direction=Direction.INBOUND, status=MessageStatus.RECEIVED) | Q(
-    direction=Direction.OUTBOUND,
-    status__in=[MessageStatus.QUEUED, MessageStatus.SENDING, MessageStatus.SENT],
+IN_HISTORY = (
+    Q(direction=Direction.INBOUND, status=MessageStatus.RECEIVED)
+    # What a colleague wrote in the persona's stead is not answered, but the persona has to know it.
+    | Q(direction=Direction.INBOUND, status=MessageStatus.IGNORED, last_code=STAFF_ANSWER)
+    | Q(direction=Direction.OUTBOUND, status__in=OUT_IN_THE_WORLD)
 )
 
 SLOT = Case(

@@ -140,8 +140,11 @@ def test_sweep_says_what_it_woke() -> None:
 
 class TestDemo:
     @pytest.mark.usefixtures("transactional_db")
-    def test_three_mails_are_answered_and_a_second_run_answers_nothing_twice(self, settings: Any) -> None:
+    def test_three_mails_are_answered_and_a_second_run_answers_nothing_twice(
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         settings.DEBUG = True
+        monkeypatch.setenv("PROTEGE_DEMO", "1")
         said = output("demo")
         assert said.count("are the same (SHA-256") == 3
         assert "invoice-2026-041.pdf" in said
@@ -152,6 +155,6 @@ class TestDemo:
         assert len(django_mail.outbox) == 3
 
     def test_it_is_for_ones_own_machine(self, settings: Any) -> None:
-        settings.DEBUG = False
-        with pytest.raises(CommandError, match="DEBUG=1"):
+        settings.DEBUG = True
+        with pytest.raises(CommandError, match="make demo"):
             output("demo")

@@ -68,6 +68,12 @@ def test_an_answer_that_was_cut_off_is_no_answer() -> None:
     assert journal.lines[-1] == "responded 0"
 
 
+def test_an_answer_that_the_providers_filter_stopped_is_no_answer() -> None:
+    with scripted(Say("It is", finish="content_filter")), pytest.raises(RunRefusedError) as raised:
+        looped(ListJournal())
+    assert raised.value.code == "filtered"
+
+
 def test_calls_of_an_answer_that_was_cut_off_are_not_made(provider: Provider) -> None:
     call = {"id": "a", "type": "function", "function": {"name": "look_up", "arguments": '{"order": 7}'}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}

@@ -9,7 +9,7 @@ from protege.mail import limits
 from protege.mail.parsing import ParsedMail, attached_mail_text, parse
 from tests.mail.samples import all_names, parsed, raw
 
-MUTANTS = 2_000
+MUTANTS = 20_000
 
 
 def names(mail: ParsedMail) -> list[str]:

@@ -50,7 +50,7 @@ def test_an_unknown_role_is_refused(role: object) -> None:
         ModelMessage(role, "Hi")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("content", [None, 7, b"Hi", ["Hi"], {"text": "Hi"}])
+@pytest.mark.parametrize("content", [None, 7, b"", b"Hi", ["Hi"], {"text": "Hi"}])
 def test_other_content_is_refused(content: object) -> None:
     with pytest.raises(ValueError, match="content"):
         ModelMessage("user", content)  # type: ignore[arg-type]
@@ -65,6 +65,12 @@ def test_a_tool_message_needs_the_call_that_it_answers() -> None:
         ModelMessage("tool", "{}")
     with pytest.raises(ValueError, match="tool_call_id"):
         ModelMessage("user", "Hi", tool_call_id="c1")
+
+
+@pytest.mark.parametrize("arguments", [["a"], "a", None, 7])
+def test_arguments_are_a_mapping(arguments: object) -> None:
+    with pytest.raises(ValueError, match="mapping"):
+        ToolCall("c1", "look_up", arguments)  # type: ignore[arg-type]
 
 
 def test_only_the_assistant_calls() -> None:

@@ -5,14 +5,16 @@ from typing import Any
 
 import pytest
 from django.core import mail as django_mail
+from django.core.mail import EmailMultiAlternatives
 from django.core.mail.backends.base import BaseEmailBackend
+from django.db.models import F
 from django.utils import timezone
 
-from protege.exceptions import LeaseLostError
+from protege.exceptions import LeaseLostError, MailError
 from protege.services import delivery
 from protege.signals import message_sent
-from tests.factories import AttachmentFactory, MessageFactory, OutboundFactory
-from threads.models import Message
+from tests.factories import AttachmentFactory, EmailThreadFactory, MessageFactory, OutboundFactory
+from threads.models import EmailThread, Message
 
 pytestmark = pytest.mark.django_db
 
@@ -170,3 +172,97 @@ def test_no_address_and_no_text_in_a_log_line(failing: Any, caplog: Any) -> None
     assert "SMTPRecipientsRefused" in caplog.text
     assert "ana@" not in caplog.text
     assert "order" not in caplog.text
+
+
+def answer_in(thread: EmailThread, **fields: Any) -> Message:
+    """A queued answer of a persona that quotes what it answers."""
+    thread.persona.quote_history = True
+    thread.persona.save()
+    question = MessageFactory(
+        thread=thread, text_body="Where is order 77?\n> Hello", sent_at="2026-03-02T08:00:00Z", from_name="Ana Moßner"
+    )
+    return OutboundFactory(
+        thread=thread, answers=question, status="queued", text_body="It is **on its way**.", **fields
+    )
+
+
+class TestQuote:
+    def sent(self, **fields: Any) -> EmailMultiAlternatives:
+        thread = EmailThreadFactory(persona__signature="Helper", persona__timezone="Europe/Vienna")
+        delivery.send(answer_in(thread, **fields).pk)
+        (mail,) = django_mail.outbox
+        return mail
+
+    def test_the_mail_that_is_answered_stands_below_the_answer(self) -> None:
+        assert self.sent().body == (
+            "It is **on its way**.\n\n-- \nHelper\n\n"
+            "On 2026-03-02 09:00 CET, Ana Moßner <ana@client.example> wrote:\n> Where is order 77?\n>> Hello"
+        )
+
+    def test_not_for_people_who_were_not_sent_it(self) -> None:
+        assert "order 77" not in self.sent(cc=[{"address": "ben@client.example"}]).body
+
+    def test_not_below_what_is_no_answer(self) -> None:
+        assert "order 77" not in self.sent(origin="tool").body
+
+    def test_not_unless_the_persona_says_so(self) -> None:
+        delivery.send(queued().pk)
+        assert "order 77" not in django_mail.outbox[0].body
+
+
+class TestResend:
+    def failed(self, **fields: Any) -> Message:
+        message = queued(**fields)
+        Message.objects.filter(pk=message.pk).update(status="failed", last_code="connection", attempts=8)
+        return message
+
+    def test_it_leaves_under_its_own_id(self, django_capture_on_commit_callbacks: Any) -> None:
+        message = self.failed()
+        with django_capture_on_commit_callbacks(execute=True):
+            delivery.resend(message.pk)
+        message.refresh_from_db()
+        assert (message.status, message.last_code) == ("sent", "")
+        assert [one.extra_headers["Message-ID"] for one in django_mail.outbox] == [message.message_id]
+
+    def test_it_has_as_many_tries_as_a_new_one(self, failing: Any) -> None:
+        failing.error = OSError("unreachable")
+        message = self.failed()
+        delivery.resend(message.pk)
+        for _ in range(7):
+            assert delivery.send(message.pk).status == "queued"
+            Message.objects.update(next_attempt_at=None)
+        assert delivery.send(message.pk).status == "failed"
+
+    def test_the_first_wait_is_short_again(self, failing: Any) -> None:
+        failing.error = OSError("unreachable")
+        message = self.failed()
+        delivery.resend(message.pk)
+        assert delivery.send(message.pk).next_attempt_at - timezone.now() <= timedelta(minutes=1)
+
+    @pytest.mark.parametrize("tries", [1, 8])
+    def test_a_worker_of_an_earlier_round_writes_nothing(self, tries: int) -> None:
+        message = queued(attempts=tries - 1)
+        old = delivery._claim(message.pk)
+        assert old is not None
+        Message.objects.filter(pk=message.pk).update(status="failed", attempts=F("attempts") + (8 - tries))
+        delivery.resend(message.pk)
+        for _ in range(8):
+            Message.objects.filter(pk=message.pk).update(status="queued", next_attempt_at=None)
+            assert delivery._claim(message.pk) is not None
+            with pytest.raises(LeaseLostError):
+                delivery._write(old, status="sent")
+
+    @pytest.mark.parametrize("status", ["queued", "sending", "sent"])
+    def test_only_what_has_failed(self, status: str) -> None:
+        message = queued()
+        Message.objects.filter(pk=message.pk).update(status=status)
+        with pytest.raises(MailError) as caught:
+            delivery.resend(message.pk)
+        assert caught.value.code == "not_failed"
+
+    def test_not_beside_another_answer(self) -> None:
+        message = self.failed()
+        OutboundFactory(thread=message.thread, answers=message.answers)
+        with pytest.raises(MailError) as caught:
+            delivery.resend(message.pk)
+        assert caught.value.code == "answered_already"

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,15 +97,35 @@ def test_a_failing_providers_words_stay_out_of_the_run(message: Message, provide
     assert "secret text" not in done.detail
 
 
-def test_invariant_7_prepare_and_preview_write_nothing(message: Message) -> None:
+class Untouchable(LookUp):
+    def run(self, context: Any, order: int) -> Any:
+        raise AssertionError("a preview calls no tool")
+
+
+@pytest.mark.parametrize("model", ["offline:echo", *MODELS])
+def test_invariant_7_prepare_and_preview_write_nothing(
+    message: Message, model: str, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
     def only_reads(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         assert sql.lstrip().upper().startswith("SELECT"), sql
         return execute(sql, params, many, context)
 
-    before = {model: list(model.objects.values()) for model in apps.get_models()}
+    def no_socket(*args: Any) -> None:
+        raise AssertionError("a preview opens no socket")
+
+    def files() -> list[Any]:
+        return sorted(Path(settings.PROTEGE["FILES_ROOT"]).rglob("*"))
+
+    rows, kept = {model: list(model.objects.values()) for model in apps.get_models()}, files()
+    # The loop of asyncio wakes itself over a pair of sockets, which it makes without connecting.
+    monkeypatch.setattr(socket.socket, "connect", no_socket)
+    tools._entries["look_up"] = Untouchable
     with connection.execute_wrapper(only_reads):
-        runs.preview(runs.prepare(message.persona, message=message)).to_dict()
-    assert {model: list(model.objects.values()) for model in apps.get_models()} == before
+        shown = runs.preview(runs.prepare(message.persona, message=message, model=model)).to_dict()
+    assert shown["wire"] is not None
+    assert "look_up" in json.dumps(shown["wire"]["body"]["tools"])
+    assert {model: list(model.objects.values()) for model in apps.get_models()} == rows
+    assert files() == kept
 
 
 def test_the_form_of_the_answer(message: Message) -> None:

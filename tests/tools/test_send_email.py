@@ -4,9 +4,11 @@ from typing import Any
 import pytest
 
 from protege.context import Context
+from protege.exceptions import ToolFailure
+from protege.services import outgoing
 from protege.toolkit import ToolResult
 from protege.tools.send_email import SendEmail
-from tests.factories import AttachmentFactory, MessageFactory, ParticipantFactory, RunFactory
+from tests.factories import AttachmentFactory, MessageFactory, OutboundFactory, ParticipantFactory, RunFactory
 from threads.models import EmailThread, Message, Run
 
 pytestmark = pytest.mark.django_db
@@ -102,3 +104,94 @@ def test_without_a_mail_there_is_nothing_to_send(run: Run) -> None:
     arguments = {"to": ["ana@client.example"], "subject": "Hi", "body": "Hi"}
     assert error_of(SendEmail().call(Context(persona=run.persona), arguments)) == "no_thread"
     assert EmailThread.objects.count() == 1
+
+
+def test_people_of_the_conversation_get_the_answer_and_others_a_thread_of_their_own(run: Run) -> None:
+    run.persona.tool_policies = {"send_email": "allow"}
+    result = call(run, to=["drop@elsewhere.example", "ana@client.example"], cc=["ben@client.example"])
+    assert result.on_record is not None
+    result.on_record()
+    answer, other = run.outbound.order_by("pk")
+    assert ([entry["address"] for entry in answer.to], answer.cc[0]["address"]) == (
+        ["ana@client.example"],
+        "ben@client.example",
+    )
+    assert [entry["address"] for entry in other.to] == ["drop@elsewhere.example"]
+    assert (answer.thread, other.thread.opened_from, other.origin) == (run.thread, run.message, "tool")
+    assert other.subject == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("fields", "address", "code"),
+    [
+        ({}, "dana@client.example", ""),
+        ({}, "eve@rival.example", "recipient_not_allowed"),
+        ({"trust": "verified"}, "eve@rival.example", "recipient_not_allowed"),
+        ({"trust": "verified", "cc": [{"address": "eve@rival.example"}]}, "eve@rival.example", ""),
+        ({"sequence": 7}, "dana@client.example", "recipient_not_allowed"),
+    ],
+)
+def test_the_rules_for_recipients_hold(run: Run, fields: dict[str, Any], address: str, code: str) -> None:
+    """A sender's domain, and whom a verified sender copied; nobody new in a joined thread; no stranger of its text."""
+    for name, value in fields.items():
+        setattr(run.message, name, value)
+    result = call(run, cc=[address])
+    assert (error_of(result) if code else result.outcome) == (code or "success")
+
+
+def test_an_accepted_reply_to_is_the_sender_too(run: Run) -> None:
+    assert run.message is not None
+    run.message.reply_to = [{"name": "", "address": "ben@client.example"}]
+    run.message.save()
+    assert held(run, to=["ben@client.example"]).origin == "answer"
+
+
+def test_more_than_twenty_are_refused(run: Run) -> None:
+    many = [f"p{number}@client.example" for number in range(20)]
+    assert error_of(call(run, cc=many)) == "too_many_recipients"
+
+
+def test_a_mail_of_blanks_is_refused(run: Run) -> None:
+    assert error_of(call(run, body=" \n")) == "empty_body"
+
+
+def test_a_file_that_is_gone_is_told_to_the_model(run: Run) -> None:
+    file = AttachmentFactory(message=run.message)
+    file.file.delete(save=False)
+    with pytest.raises(ToolFailure) as caught:
+        held(run, attachments=[str(file.public_id)])
+    assert caught.value.code == "attachment_gone"
+
+
+def test_the_new_thread_is_watched_where_the_first_one_is(run: Run) -> None:
+    EmailThread.objects.update(reply_mode="draft")
+    assert held(run, to=["ben@client.example"]).thread.reply_mode == "draft"
+
+
+class TestRelease:
+    def released(self, run: Run) -> Message:
+        held(run, to=["ben@client.example"])
+        (message,) = outgoing.release_held(run)
+        return message
+
+    def test_it_leaves_when_the_run_ends_well(self, run: Run) -> None:
+        assert self.released(run).status == "queued"
+
+    @pytest.mark.parametrize(
+        "fields", [{"reply_mode": "draft"}, {"reply_mode": "off"}, {"paused_at": "2026-01-01T00:00Z"}]
+    )
+    def test_it_waits_where_a_person_decides(self, run: Run, fields: dict[str, Any]) -> None:
+        message = self.held_while(run, fields)
+        assert (message.status, message.sequence, message.thread_revision) == ("draft", None, 0)
+
+    def held_while(self, run: Run, fields: dict[str, Any]) -> Message:
+        held(run, to=["ben@client.example"])
+        EmailThread.objects.filter(pk=run.thread_id).update(**fields)
+        (message,) = outgoing.release_held(run)
+        return message
+
+    def test_it_waits_when_the_governor_has_seen_enough(self, run: Run, settings: Any) -> None:
+        settings.PROTEGE = {**settings.PROTEGE, "GOVERNOR": {"correspondent": 1}}
+        Run.objects.update(status="succeeded")
+        OutboundFactory(thread__persona=run.persona, thread__correspondent="ben@client.example")
+        assert self.released(run).status == "draft"

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from protege.messages import ToolCall
+from protege.principals import Principal, Scope
 from protege.toolkit import canonical_json
 from protege.untrusted import cut
 
@@ -21,6 +22,18 @@ class ToolUseStatus(models.TextChoices):
     ERROR = "error"
     REFUSED = "refused"
     INTERRUPTED = "interrupted"
+
+
+class ToolUseQuerySet(models.QuerySet["ToolUse"]):
+    def visible_to(self, principal: Principal, scope: Scope) -> "ToolUseQuerySet":
+        """The calls of the runs that `principal` may see in `scope`; none for a correspondent.
+
+        A call may hold a mail that nobody has approved, and what a tool said to the model alone.
+        """
+        from threads.models.run import Run
+
+        visible = self.filter(run__in=Run.objects.visible_to(principal, scope))
+        return visible.none() if scope is Scope.USER else visible
 
 
 class ToolUse(models.Model):
@@ -50,6 +63,8 @@ class ToolUse(models.Model):
     decided_by_label = models.CharField(max_length=150, blank=True, help_text="Who decided, for when they are gone.")
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ToolUseQuerySet.as_manager()
 
     class Meta:
         ordering = ["run", "turn_index", "position"]

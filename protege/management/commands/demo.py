@@ -1,5 +1,6 @@
 """The whole path on one's own machine: three mails in, three answers out, without a key and without a network."""
 
+import os
 from email.message import Message as MimeMessage
 from pathlib import Path
 from typing import Any
@@ -32,12 +33,15 @@ CHAIN: list[dict[str, Any]] = [
 class Command(BaseCommand):
     help = (
         "Show the whole path: create a persona, take three real mails, print what the model would read and the "
-        "answers that go out. Uses the offline model, needs DEBUG=1, and may be run again."
+        "answers that go out. Uses the offline model; run it by `make demo`, as often as you like."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not settings.DEBUG:
-            raise CommandError("The demo makes a user with a known password: run it with DEBUG=1 on your own machine.")
+        if not (settings.DEBUG and os.environ.get("PROTEGE_DEMO")):
+            raise CommandError(
+                "The demo makes tables, a persona and a user with a known password. Run it by `make demo`, which gives "
+                "it a database of its own (it sets DEBUG=1 and PROTEGE_DEMO=1)."
+            )
         call_command("migrate", verbosity=0)
         persona = self._persona()
         self._user()
@@ -107,7 +111,7 @@ class Command(BaseCommand):
         message.refresh_from_db()
         if message.answered_by is None:
             raise CommandError(f"Message {message.pk} was not answered.")
-        self.stdout.write("\nThe reply as it went out:\n")
+        self.stdout.write("\nThe reply as it goes out:\n")
         mail: MimeMessage = delivery.compose_message(message.answered_by).message()
         for name, value in mail.items():
             self.stdout.write(f"   {name}: {value}")

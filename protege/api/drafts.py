@@ -33,6 +33,8 @@ class DraftSerializer(serializers.ModelSerializer[Message]):
 
     to = shapes.MailboxSerializer(many=True)
     cc = shapes.MailboxSerializer(many=True)
+    # No choices: two components with the same set would leave its name in the schema to a hash.
+    status = serializers.CharField(help_text="`draft` while it waits.")
     body = serializers.CharField(source="text_body", help_text="Text of the mail, without signature and quote.")
     warnings = shapes.CodesField(help_text="Codes of what is odd about the mail.")
     attachments = AttachmentSerializer(many=True)

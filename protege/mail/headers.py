@@ -16,12 +16,12 @@ from itertools import islice
 from typing import Any
 
 from protege.mail import limits
-from protege.mail.charsets import codec_of, decode, is_known, storable
+from protege.mail.charsets import decode, storable
+from protege.mail.encoded_words import repaired
 from protege.untrusted import one_line
 
 UNNAMED_LIST = "unnamed"
 
-_ENCODED_WORD = re.compile(r"=\?([^?\s]{1,64})\?([bBqQ])\?([^?\s]*)\?=")
 _ID = re.compile(r"<([^<>]+)>")
 _ATOM = r'[^\s\x00-\x1f"<>(),;:\\@]+'
 _QUOTED_LOCAL_PART = r'"(?:[^"\\\x00-\x1f]|\\[^\x00-\x1f])*"'
@@ -80,48 +80,10 @@ def decoded(value: str) -> str:
     """A raw unstructured value with its encoded words decoded, as one line."""
     value = value[: limits.MAX_HEADER_VALUE]
     try:
-        text = str(_policy.header_factory("Subject", _repaired(value)))
+        text = str(_policy.header_factory("Subject", repaired(value)))
     except Exception:  # the standard parser on crafted values, RecursionError included
         text = value
     return one_line(storable(text), limits.MAX_HEADER_VALUE)
-
-
-def unknown_charset(value: str) -> bool:
-    """True when a raw value has an encoded word whose charset label Python does not know."""
-    return any(not is_known(word[1].split("*")[0]) for word in _ENCODED_WORD.finditer(value))
-
-
-def _repaired(value: str) -> str:
-    """`value` with known labels in its encoded words, and words joined that were cut within a character."""
-    return "".join(_joined_words(value))
-
-
-def _joined_words(value: str) -> Iterator[str]:
-    position, pending = 0, None
-    for word in _ENCODED_WORD.finditer(value):
-        between = value[position : word.start()]
-        charset, encoding, payload = _label(word[1]), word[2].lower(), word[3]
-        position = word.end()
-        if pending and not between.strip() and between and _may_join(pending, charset, encoding):
-            pending = (charset, encoding, pending[2] + payload)
-            continue
-        yield (_word(pending) if pending else "") + between
-        pending = (charset, encoding, payload)
-    yield (_word(pending) if pending else "") + value[position:]
-
-
-def _label(charset: str) -> str:
-    return codec_of(charset.split("*")[0]) or charset
-
-
-def _may_join(pending: tuple[str, str, str], charset: str, encoding: str) -> bool:
-    # Base64 can only go on where no padding ended it.
-    may_go_on = encoding == "q" or (not pending[2].endswith("=") and len(pending[2]) % 4 == 0)
-    return pending[:2] == (charset, encoding) and may_go_on
-
-
-def _word(word: tuple[str, str, str]) -> str:
-    return "=?{}?{}?{}?=".format(*word)
 
 
 def mailboxes(msg: Message, name: str) -> list[Mailbox]:
@@ -169,7 +131,7 @@ def _mailbox(piece: str) -> Mailbox | None:
     if "@" not in piece or len(piece) > 2_000:
         return None
     try:
-        addresses = _policy.header_factory("To", _repaired(piece)).addresses
+        addresses = _policy.header_factory("To", repaired(piece)).addresses
     except Exception:  # crafted values, RecursionError included
         addresses = ()
     bracketed = "".join(next(reversed(_ID.findall(_QUOTED_OR_COMMENT.sub("", piece))), "").split())

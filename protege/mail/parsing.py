@@ -16,6 +16,7 @@ from protege.mail.attachments import ParsedAttachment
 from protege.mail.authentication import marked_as_spam
 from protege.mail.bounces import Bounce, bounce_of
 from protege.mail.charsets import decode
+from protege.mail.encoded_words import unknown_charset
 from protege.mail.headers import (
     Mailbox,
     automatic_reason,
@@ -27,7 +28,6 @@ from protege.mail.headers import (
     raw_value,
     raw_values,
     substitute_id,
-    unknown_charset,
 )
 from protege.mail.invitations import calendar_text
 from protege.mail.text import html_to_text, picture_marker, tidy

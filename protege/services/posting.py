@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core import mail as django_mail
 from django.core.mail import EmailMessage
+from django.core.mail.backends.smtp import EmailBackend
 
 from protege.exceptions import MailError
 
@@ -25,8 +26,10 @@ class Posted:
 def post(email: EmailMessage) -> Posted:
     """Send the mail; raises what the backend raises, which `failure_code` makes a word of."""
     backend = _backend()
-    with backend:  # opens, and closes whatever happens
-        refused = _noting_refusals(backend)
+    refused: Mapping[str, int] = {}
+    if isinstance(backend, EmailBackend):
+        refused = _send_by_smtp(backend, email)
+    else:
         backend.send_messages([email])
     provider_id = getattr(getattr(email, "anymail_status", None), "message_id", None)
     return Posted(str(provider_id)[:255] if provider_id else "", refused)
@@ -39,15 +42,15 @@ def _backend() -> Any:
     return django_mail.get_connection(fail_silently=False)
 
 
-def _noting_refusals(backend: Any) -> dict[str, int]:
-    """A dict that takes up whom an SMTP server refuses.
+def _send_by_smtp(backend: EmailBackend, email: EmailMessage) -> dict[str, int]:
+    """Send the mail, and tell whom the server has refused.
 
     `smtplib` raises only when it has refused everybody; that it refused some is what `sendmail` returns, and Django's
     backend drops it.
     """
     refused: dict[str, int] = {}
-    server = getattr(backend, "connection", None)
-    if isinstance(server, smtplib.SMTP):
+    with backend:  # opens, and closes whatever happens
+        server: Any = backend.connection
         sendmail = server.sendmail
 
         def noting(*args: Any, **kwargs: Any) -> dict[str, tuple[int, bytes]]:
@@ -55,7 +58,8 @@ def _noting_refusals(backend: Any) -> dict[str, int]:
             refused.update({parseaddr(address)[1].lower(): code for address, (code, _) in found.items()})
             return found
 
-        server.sendmail = noting  # type: ignore[method-assign]
+        server.sendmail = noting
+        backend.send_messages([email])
     return refused
 
 

@@ -14,7 +14,7 @@ from protege.exceptions import LeaseLostError
 from protege.services import holding
 from protege.services.wakeups import RUNS_QUEUE, coded_errors, task, wake, when_committed
 from protege.signals import run_finished
-from threads.models import Message, MessageStatus, Run, RunKind, RunStatus
+from threads.models import EmailThread, Message, MessageStatus, Run, RunKind, RunStatus
 from threads.models.attachment import TextStatus
 from threads.status import refresh_status
 
@@ -26,9 +26,6 @@ LEASE_MARGIN = 60
 
 ATTEMPT_LIMIT = 3
 """How many workers may lose a run before it is given up."""
-
-HELD_BACK = Q(kind=RunKind.REPLY, thread__paused_at__isnull=False)
-"""Runs that wait until a person releases their thread."""
 
 
 def queue_reply(message: Message) -> Run:
@@ -59,7 +56,7 @@ def claim(run_id: int) -> Run | None:
     free = Q(status=RunStatus.QUEUED) | Q(status=RunStatus.RUNNING, lease_expires_at__lt=Now())
     claimable = (
         Run.objects.filter(free, pk=run_id, attempt__lt=ATTEMPT_LIMIT)
-        .exclude(HELD_BACK)
+        .exclude(held_back())
         .exclude(message__attachments__text_status=TextStatus.PENDING)
     )
     try:
@@ -79,6 +76,16 @@ def claim(run_id: int) -> Run | None:
     run = Run.objects.select_related("persona", "message__thread__persona", "thread", "responsibility").get(pk=run_id)
     _refresh(run)
     return run
+
+
+def held_back() -> Q:
+    """The runs that wait until a person releases their thread.
+
+    A subquery and no join: PostgreSQL checks the conditions on the run itself again when another worker was faster,
+    and with a join Django would put them out of its sight.
+    """
+    paused = EmailThread.objects.filter(paused_at__isnull=False)
+    return Q(kind=RunKind.REPLY, thread__in=paused.values("pk"))
 
 
 def give_up_lost(run_id: int) -> bool:
@@ -147,7 +154,7 @@ def interrupt(thread_id: int) -> int:
 
     The workers find their runs no longer running, and stop. What these runs have prepared is not mailed.
     """
-    running = Run.objects.filter(HELD_BACK, thread=thread_id, status=RunStatus.RUNNING)
+    running = Run.objects.filter(held_back(), thread=thread_id, status=RunStatus.RUNNING)
     count = 0
     for run in running:
         with transaction.atomic():

@@ -58,7 +58,7 @@ def _lost_runs() -> list[int]:
 def _waiting_runs() -> list[int]:
     queued = Q(status=RunStatus.QUEUED, created_at__lt=timezone.now() - GRACE)
     expired = Q(status=RunStatus.RUNNING, lease_expires_at__lt=Now())
-    waiting = Run.objects.filter(queued | expired).exclude(run_life.HELD_BACK)
+    waiting = Run.objects.filter(queued | expired).exclude(run_life.held_back())
     return list(waiting.order_by("id").values_list("pk", flat=True)[:BATCH])
 
 

@@ -12,6 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from django.conf import settings
+from django.core.mail.backends.base import BaseEmailBackend
+
 STATEMENTS = {
     "after the raw mail is stored": 'SELECT "protege_threads_inboundmail"',
     "after it is parsed": 'SELECT "protege_personas_personaaddress"',
@@ -27,7 +30,6 @@ def die() -> NoReturn:
 
 def main(point: str, files_root: str, outbox: str, mail: str) -> None:
     import django
-    from django.conf import settings
 
     settings.PROTEGE["FILES_ROOT"] = files_root
     settings.EMAIL_BACKEND = "tests.crash.child.FileBackend"
@@ -94,12 +96,11 @@ class DyingQueue(_immediate()):  # type: ignore[misc]
         die()
 
 
-class FileBackend:
+class FileBackend(BaseEmailBackend):
     """Puts each mail into the folder `OUTBOX`, and dies before or after that if it is told to."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        from django.conf import settings
-
+        super().__init__(*args, **kwargs)
         self.folder, self.dies = Path(settings.OUTBOX), settings.DIES_WHILE_SENDING
 
     def send_messages(self, messages: Any) -> int:

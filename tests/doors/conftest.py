@@ -1,9 +1,12 @@
-"""Secrets that the tests' doors ask for."""
+"""Secrets that the tests' doors ask for, and a mail server beside them."""
 
 import base64
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from tests.doors.mailboxes import PASSWORD, ImapServer, Mailbox
 
 SECRETS = {"TEST_RELAY_SECRET": "relay-4711", "TEST_DESK_SECRET": "desk-4712", "TEST_OTHER_SECRET": "other-4713"}
 
@@ -25,3 +28,16 @@ def secrets(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
             "other": {"secret_env": "TEST_OTHER_SECRET", "tenant": "other"},
         },
     }
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[ImapServer]:
+    one = ImapServer()
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def mailbox(server: ImapServer, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Mailbox:
+    monkeypatch.setenv("TEST_IMAP_PASSWORD", PASSWORD)
+    return Mailbox(server, settings)

@@ -1,6 +1,7 @@
 """A real IMAP server on this machine, with folders for the tests."""
 
 import imaplib
+import io
 import socket
 import subprocess
 import sys
@@ -8,8 +9,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+from django.core.management import call_command
+
+from tests.doors.cases import HELPER, crlf_mail
 
 USER, PASSWORD = "ana", "imap-4715"
+NUMBERS = count(1)
 SERVER = "import sys; from pymap.main import main; sys.exit(main())"
 
 
@@ -64,6 +72,30 @@ class ImapServer:
             return b" ".join(client.uid("FETCH", "1:*", "(FLAGS)")[1])
 
 
+class Mailbox:
+    """A folder of the server, which is the account `desk` of the settings."""
+
+    def __init__(self, server: ImapServer, settings: Any) -> None:
+        self.server, self.settings = server, settings
+        self.folder = f"Folder{next(NUMBERS)}"
+        server.create(self.folder)
+        self.bind(recipients=[HELPER])
+
+    def bind(self, **entry: Any) -> None:
+        account = {
+            "host": "127.0.0.1", "port": self.server.port, "user": USER, "password_env": "TEST_IMAP_PASSWORD",
+            "folder": self.folder, "tls": "none",
+        }  # fmt: skip
+        self.settings.PROTEGE = {**self.settings.PROTEGE, "IMAP_ACCOUNTS": {"desk": {**account, **entry}}}
+
+    def put(self, raw: bytes, **options: Any) -> int:
+        return self.server.append(self.folder, raw, **options)
+
+    def renumber(self) -> None:
+        self.server.delete(self.folder)
+        self.server.create(self.folder)
+
+
 def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -80,3 +112,13 @@ def wait_for(port: int, *, seconds: float = 20) -> None:
             if time.monotonic() > end:
                 raise
             time.sleep(0.05)
+
+
+def fetch(**options: Any) -> str:
+    out, err = io.StringIO(), io.StringIO()
+    call_command("fetch_imap", stdout=out, stderr=err, **options)
+    return out.getvalue() + err.getvalue()
+
+
+def numbered(number: int, **fields: Any) -> bytes:
+    return crlf_mail(message_id=f"<{number}@client.example>", **fields)

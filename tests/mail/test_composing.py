@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from email import message_from_bytes
 from email.message import Message
 from typing import Any
@@ -5,7 +6,17 @@ from typing import Any
 import pytest
 
 from protege.exceptions import MailError
-from protege.mail.composing import Outgoing, compose, html_text, new_message_id, reply_subject, shortened_references
+from protege.mail.composing import (
+    QUOTE_LENGTH,
+    Outgoing,
+    Quote,
+    compose,
+    html_text,
+    new_message_id,
+    plain_text,
+    reply_subject,
+    shortened_references,
+)
 from protege.mail.headers import Mailbox, mailboxes, message_ids, raw_value
 from protege.mail.parsing import parse
 
@@ -114,6 +125,26 @@ def test_html_has_no_pictures_no_scripts_and_only_safe_links() -> None:
     assert "&lt;b&gt;Helper" in html
     for unsafe in ("<img", "<script", 'href="javascript', "x.gif"):
         assert unsafe not in html
+
+
+QUOTE = Quote(ANA, datetime(2026, 3, 2, 8, 0, tzinfo=UTC), "Where is <b>order 77</b>?\r\n\r\n> Hello\n")
+SAID = "On 2026-03-02 08:00 UTC, Moßner, Ana <ana@client.example> wrote:"
+
+
+def test_the_quoted_mail_stands_last_and_marks_each_line() -> None:
+    text = plain_text("Soon.", "Helper", QUOTE)
+    assert text == f"Soon.\n\n-- \nHelper\n\n{SAID}\n> Where is <b>order 77</b>?\n>\n>> Hello"
+
+
+def test_the_quoted_mail_is_text_in_the_html_too() -> None:
+    html = html_text("Soon.", "", QUOTE)
+    assert html.endswith("<blockquote>Where is &lt;b&gt;order 77&lt;/b&gt;?<br><br>&gt; Hello</blockquote>")
+
+
+def test_a_long_mail_is_quoted_in_part() -> None:
+    text = plain_text("Soon.", "", Quote(ANA, QUOTE.date, "word " * 10_000))
+    assert text.endswith("\n> [...]")
+    assert len(text) < QUOTE_LENGTH + 200
 
 
 def test_deeply_nested_markdown_is_sent_all_the_same() -> None:

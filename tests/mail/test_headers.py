@@ -90,6 +90,23 @@ def test_a_character_cut_between_two_encoded_words_is_whole_again() -> None:
     assert header(mail("Subject: =?utf-8?Q?Gr=C3?=", " =?utf-8?Q?=BC=C3=9Fe?="), "Subject") == "Grüße"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("=?utf-8?b?R3LDvMOf?=", "=?utf-8?b?ZSBhbg==?="),
+        ("=?utf-8?b?R3I=?=", "=?utf-8?q?=C3=BC=C3=9Fe_an?="),
+        ("=?utf-8?q?Gr=C3?=", "=?utf-8?b?vMOfZSBhbg==?="),
+    ],
+)
+def test_no_blank_stands_between_the_encoded_words_of_a_name(words: tuple[str, str]) -> None:
+    assert mailboxes(mail(f"To: {words[0]}", f" {words[1]} <ana@client.example>"), "To")[0].name == "Grüße an"
+
+
+def test_a_broken_encoded_word_is_left_alone() -> None:
+    value = "=?utf-8?b?R3LDv?= =?utf-8?b?!?= <ana@client.example>"
+    assert [box.address for box in mailboxes(mail(f"To: {value}"), "To")] == ["ana@client.example"]
+
+
 def test_raw_utf_8_in_a_header_is_read() -> None:
     assert header(mail("Subject: Grüße"), "Subject") == "Grüße"
 

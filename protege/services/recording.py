@@ -57,6 +57,7 @@ def _record(inbound: InboundMail, mail: ParsedMail) -> None:
             return
         if not _settle(inbound, InboundStatus.PROCESSED):
             return
+        _wait_for_others(persona)
         duplicate = matching.duplicate(persona, mail)
         if duplicate is not None and duplicate[1] not in inbound.waived:
             _amend(inbound, *duplicate)
@@ -64,6 +65,13 @@ def _record(inbound: InboundMail, mail: ParsedMail) -> None:
             _store_bounce(inbound, persona, mail)
         else:
             _store(inbound, persona, mail)
+
+
+def _wait_for_others(persona: Persona) -> None:
+    """Mails to one persona are recorded one after the other, so that what duplicates and limits are told by still
+    holds when the mail is written. SQLite has one writer anyway. NO KEY: runs of the persona need not wait.
+    """
+    Persona.objects.select_for_update(no_key=True).filter(pk=persona.pk).values_list("pk").first()
 
 
 def draft_message(persona: Persona, mail: ParsedMail) -> Message:

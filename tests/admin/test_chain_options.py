@@ -79,9 +79,7 @@ def test_a_changed_option_makes_a_revision_with_its_author(root: Client, ada: Pe
     pages.save(root, ada, data)
     last = ChainRevision.objects.latest("pk")
     assert (last.number, last.author_label) == (2, "root")
-    assert last.steps == [
-        {"resolver": "load_text", "options": {"text": "Grüße"}, "enabled": False, "on_error": "skip"}
-    ]
+    assert last.steps == [{"resolver": "load_text", "options": {"text": "Grüße"}, "enabled": False, "on_error": "skip"}]
 
 
 def test_true_is_another_option_than_1(root: Client, ada: Persona) -> None:

@@ -1,5 +1,6 @@
 """A mail of ours, as Django sends it. Nothing that a model or a stranger wrote can add a header."""
 
+import email.policy
 import html as entities
 import re
 import secrets
@@ -10,6 +11,7 @@ from email.encoders import encode_base64
 from email.mime.base import MIMEBase
 from typing import Any
 
+import django
 import nh3
 from django.core.mail import EmailMultiAlternatives
 from markdown_it import MarkdownIt
@@ -21,6 +23,10 @@ from protege.mail.attachments import clean_filename, default_filename
 from protege.mail.charsets import storable
 from protege.mail.headers import Mailbox, is_address, message_ids
 from protege.untrusted import cut, one_line
+
+DJANGO_FOLDS_BY_POLICY = django.VERSION >= (6,)
+LINE_LIMIT = 998
+"""Characters of a line at most, by RFC 5322."""
 
 AUTO_REPLIED = "auto-replied"
 AUTO_GENERATED = "auto-generated"
@@ -82,7 +88,7 @@ class Outgoing:
 
 def compose(outgoing: Outgoing) -> EmailMultiAlternatives:
     """The mail with its text, its HTML alternative and its files; `MailError` for an address that is none."""
-    mail = EmailMultiAlternatives(
+    mail = _UnfoldedMail(
         subject=header_text(outgoing.subject, limits.SUBJECT_LENGTH),
         body=plain_text(outgoing.text, outgoing.signature, outgoing.quote),
         from_email=_formatted(outgoing.from_),
@@ -99,6 +105,19 @@ def compose(outgoing: Outgoing) -> EmailMultiAlternatives:
         else:
             mail.attach(name, data, kind)
     return mail
+
+
+class _UnfoldedMail(EmailMultiAlternatives):
+    """A mail whose headers are folded only where RFC 5322 forces it, at 998 characters.
+
+    From Django 6 on a policy of the standard library folds at 78, and takes a Message-ID that is longer to pieces.
+    """
+
+    def message(self, **kwargs: Any) -> Any:
+        if DJANGO_FOLDS_BY_POLICY:
+            policy = kwargs.get("policy", email.policy.default)
+            kwargs["policy"] = policy.clone(max_line_length=LINE_LIMIT)
+        return super().message(**kwargs)
 
 
 def _text_file(filename: str, kind: str, data: bytes) -> MIMEBase:

@@ -16,7 +16,8 @@ from personas.models import Persona, PersonaAddress
 from personas.tenant_admin import DeletionSummary, TenantAdmin, VisibleChoices
 from protege.exceptions import StaleRevisionError
 from protege.identity import principal_of
-from protege.services import chains
+from protege.services import chains, inbox
+from protege.services.wakeups import when_committed
 from resolvers.admin.chain_formset import ChainFormSet
 from resolvers.admin.chain_inline import MessageChainInline, ResponsibilityChainInline
 
@@ -96,6 +97,18 @@ class PersonaAdmin(TenantAdmin):
         except StaleRevisionError:
             # Somebody saved between our check and our write. All is rolled back, and now the check sees it.
             return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if change and obj.is_active and "is_active" in form.changed_data:
+            # With the transaction over: each mail has its own, and the persona is as the form says to all of them.
+            when_committed(lambda: self._let_in(request, obj))
+
+    def _let_in(self, request: HttpRequest, persona: Persona) -> None:
+        let_in = inbox.release_waiting(persona)
+        if let_in:
+            said = f"Mails that came while {persona} was inactive: {len(let_in)}. They are taken in now."
+            self.message_user(request, said, messages.SUCCESS)
 
     def save_formset(self, request: HttpRequest, form: ModelForm, formset: BaseFormSet, change: bool) -> None:
         if isinstance(formset, ChainFormSet):

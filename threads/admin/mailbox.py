@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 
 from personas.tenant_admin import ReadOnlyAdmin
 from threads.admin.downloads import raw_mail_response
+from threads.admin.letting_in import LettingInAdmin
 from threads.admin.showing import line
 from threads.models import ImapCursor, InboundMail, RawMail
 
@@ -18,10 +19,11 @@ VIEW_RAW = "protege_threads.view_raw_mail"
 
 
 @admin.register(InboundMail)
-class InboundMailAdmin(ReadOnlyAdmin):
+class InboundMailAdmin(LettingInAdmin, ReadOnlyAdmin):
     """Each delivery. Mail that no tenant was found for is shown to administrators only."""
 
     owner = "tenant"
+    actions = ("release", "rerun")
     list_display = ("id", "status", "reason", "source", "sender_line", "persona", "message", "received_at")
     list_filter = ("status", "persona", "received_at")
     list_select_related = ("persona", "message")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -10,7 +11,9 @@ from django.utils.safestring import SafeString
 
 from personas.tenant_admin import ReadOnlyAdmin, ReadOnlyInline
 from threads.admin.downloads import attachment_response
+from threads.admin.drafts import DraftAdmin, WaitingFilter
 from threads.admin.showing import address, addresses, line, text_block
+from threads.admin.stepping_in import ResendingAdmin
 from threads.models import Attachment, Message
 from threads.models.attachment import readable_size
 
@@ -39,11 +42,13 @@ class AttachmentInline(ReadOnlyInline):
 
 
 @admin.register(Message)
-class MessageAdmin(ReadOnlyAdmin):
+class MessageAdmin(DraftAdmin, ResendingAdmin, ReadOnlyAdmin):
     inlines = (AttachmentInline,)
+    actions = ("resend",)
+    change_form_template = "protege_threads/message_change_form.html"
     list_display = ("id", "subject_line", "sender", "direction", "status", "persona", "thread", "received_at")
     list_display_links = ("id", "subject_line")
-    list_filter = ("direction", "status", "origin", "trust", "persona", "received_at")
+    list_filter = (WaitingFilter, "direction", "status", "origin", "trust", "persona", "received_at")
     list_select_related = ("persona", "thread")
     list_defer = (
         "text_body", "readable_body", "references", "to", "cc", "reply_to", "warnings", "persona__instructions",
@@ -79,6 +84,16 @@ class MessageAdmin(ReadOnlyAdmin):
 
     class Media:
         css = {"all": ["protege_threads/threads.css"]}
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        message = self.get_object(request, unquote(object_id))
+        may = {
+            "may_decide": message is not None and self.may_decide(request, message),
+            "may_resend": message is not None and self.may_resend(request, message),
+        }
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **may})
 
     @admin.display(description="subject", ordering="subject")
     def subject_line(self, message: Message) -> str:

@@ -13,8 +13,10 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from personas.tenant_admin import DeletionSummary, TenantAdmin, VisibleChoices
+from personas.tenant_admin import DeletionSummary, VisibleChoices
+from threads.admin.drafts import decides
 from threads.admin.showing import address, line, text_block
+from threads.admin.stepping_in import PAUSE, PausedFilter, PausingAdmin
 from threads.admin.transcript import transcript
 from threads.models import Attachment, EmailThread, Message, Run, ThreadTag, ToolUse
 
@@ -75,13 +77,13 @@ class TagInline(VisibleChoices, admin.TabularInline):
 
 
 @admin.register(EmailThread)
-class EmailThreadAdmin(TenantAdmin):
+class EmailThreadAdmin(PausingAdmin):
     form = ThreadForm
     inlines = (TagInline,)
     change_form_template = "protege_threads/thread_change_form.html"
     list_display = ("subject_line", "correspondent", "persona", "status", "pin_mark", "last_activity")
     list_display_links = ("subject_line",)
-    list_filter = ("status", ArchivedFilter, "pinned", "persona", "last_activity")
+    list_filter = ("status", ArchivedFilter, PausedFilter, "pinned", "persona", "last_activity")
     list_select_related = ("persona",)
     list_defer = ("summary", "description", "persona__instructions", "persona__signature")
     search_fields = ("subject", "correspondent", "title")
@@ -146,7 +148,13 @@ class EmailThreadAdmin(TenantAdmin):
     ) -> HttpResponse:
         thread = self.get_object(request, unquote(object_id))
         shown = transcript(thread, request.GET.get("page")) if thread is not None else None
-        context = {"transcript": shown, "may_download": request.user.has_perm("protege_threads.view_attachment")}
+        may = request.user.has_perm
+        context = {
+            "transcript": shown,
+            "may_download": may("protege_threads.view_attachment"),
+            "may_pause": may(PAUSE),
+            "may_decide": decides(request),
+        }
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
 
     @admin.display(description="persona")

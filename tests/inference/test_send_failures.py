@@ -136,7 +136,7 @@ def test_a_slow_answer_is_not_waited_for(provider: Provider, model: str) -> None
     provider.answer = Answer(slow=True)
     started = time.monotonic()
     assert failure(provider.config, model, timeout=0.2).code == "timeout"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 @both

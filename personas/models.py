@@ -10,9 +10,7 @@ from django.core.validators import MinValueValidator
 from django.db import models, transaction
 from django.db.models.functions import Lower
 
-from protege.principals import Principal, Scope
-
-DEFAULT_TENANT = "default"
+from protege.principals import DEFAULT_TENANT, Principal, Scope
 
 
 def validate_timezone(value: str) -> None:

@@ -9,9 +9,7 @@ from django.utils.module_loading import import_string
 
 from protege import conf
 from protege.exceptions import ConfigurationError
-from protege.principals import Principal, Scope
-
-THE_ONE_TENANT = "default"
+from protege.principals import DEFAULT_TENANT, Principal, Scope
 
 
 def principal_of(request: HttpRequest) -> Principal:
@@ -23,7 +21,7 @@ def principal_of(request: HttpRequest) -> Principal:
     known: Principal | None = getattr(request, "_protege_principal", None)
     if known is None:
         known = _rule()(request) if is_known(request) else Principal()
-        request._protege_principal = known  # type: ignore[attr-defined]
+        request._protege_principal = known  # type: ignore[attr-defined]  # an attribute of our own
     return known
 
 
@@ -42,7 +40,7 @@ def _built_in(request: HttpRequest) -> Principal:
     """One tenant; of staff users the e-mail address, as nobody has verified those of others."""
     user: Any = request.user
     address = (getattr(user, "email", "") or "").strip().lower() if user.is_staff else ""
-    return Principal(tenant=THE_ONE_TENANT, correspondent=address or None, is_admin=bool(user.is_superuser))
+    return Principal(tenant=DEFAULT_TENANT, correspondent=address or None, is_admin=bool(user.is_superuser))
 
 
 def _rule() -> Callable[[HttpRequest], Principal]:

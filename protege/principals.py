@@ -9,6 +9,9 @@ from enum import StrEnum
 
 from protege.exceptions import ScopeError
 
+DEFAULT_TENANT = "default"
+"""The one tenant of a project that does not tell tenants apart."""
+
 
 class Scope(StrEnum):
     """The owner scopes, narrowest first."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from protege.mail.limits import ADDRESS_LENGTH
 from protege.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
 
 NAME_LIMIT = 100
 SUBJECT_LIMIT = 300
-ADDRESS_LIMIT = 254
 SHOWN_ADDRESSES = 20
 
 
@@ -36,7 +36,7 @@ def dated(message: "Message") -> datetime:
 
 
 def mailbox(name: str, address: str) -> str:
-    address = one_line(address, ADDRESS_LIMIT)
+    address = one_line(address, ADDRESS_LENGTH)
     name = one_line(name, NAME_LIMIT)
     return f"{name} <{address}>" if name else address
 

@@ -10,9 +10,9 @@ from email.message import Message
 from urllib.parse import unquote_to_bytes
 
 from protege.mail import limits
-from protege.mail.charsets import decode, storable
+from protege.mail.charsets import decode
 from protege.mail.headers import decoded, raw_value
-from protege.untrusted import cut, one_line
+from protege.untrusted import cut, one_line, storable
 
 _GENERIC = {"application/octet-stream", "application/binary", "application/x-download", "application/unknown", ""}
 _SYNONYMS = {

@@ -12,7 +12,7 @@ from email.parser import BytesHeaderParser
 from itertools import islice
 
 from protege.mail.attachments import payload
-from protege.mail.headers import is_address, mailboxes, message_ids, raw_value
+from protege.mail.headers import has_null_return_path, is_address, mailboxes, message_ids, raw_value
 
 MAX_PARTS = 50
 MAX_TEXT = 64 * 1024
@@ -55,9 +55,8 @@ def _is_from_a_daemon(msg: Message, sender: str | None) -> bool:
     names = [box.address.rpartition("@")[0] for box in mailboxes(msg, "From")]
     if not names and "mailer-daemon" in raw_value(msg, "From").lower():
         return True
-    null_path = sender in ("", "<>") or "".join(raw_value(msg, "Return-Path").split()) == "<>"
     return any(name.startswith("mailer-daemon") for name in names) or (
-        null_path and all(name == "postmaster" for name in names)
+        has_null_return_path(msg, sender) and all(name == "postmaster" for name in names)
     )
 
 

@@ -1,7 +1,8 @@
 """Bytes to text under labels that lie, and texts that a database column can hold."""
 
 import codecs
-import re
+
+from protege.untrusted import storable
 
 _ALIASES = {
     "uft-8": "utf-8",
@@ -22,12 +23,6 @@ _ALIASES = {
 }
 # Text codecs in Python's sense that no mail uses in good faith: they raise, grow or interpret escapes.
 _REFUSED = {"undefined", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "mbcs", "oem"}
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-
-
-def storable(text: str) -> str:
-    """`text` with NUL and lone surrogates, which no database column takes, replaced by U+FFFD."""
-    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def codec_of(label: str) -> str | None:

@@ -20,9 +20,8 @@ from markdown_it.renderer import RendererHTML
 from protege.exceptions import MailError
 from protege.mail import limits
 from protege.mail.attachments import clean_filename, default_filename
-from protege.mail.charsets import storable
 from protege.mail.headers import Mailbox, is_address, message_ids
-from protege.untrusted import cut, one_line
+from protege.untrusted import cut, one_line, storable
 
 DJANGO_FOLDS_BY_POLICY = django.VERSION >= (6,)
 LINE_LIMIT = 998

@@ -16,11 +16,13 @@ from itertools import islice
 from typing import Any
 
 from protege.mail import limits
-from protege.mail.charsets import decode, storable
+from protege.mail.charsets import decode
 from protege.mail.encoded_words import repaired
-from protege.untrusted import one_line
+from protege.untrusted import one_line, storable
 
 UNNAMED_LIST = "unnamed"
+
+_SUBSTITUTE_END = "@id.invalid>"
 
 _ID = re.compile(r"<([^<>]+)>")
 _ATOM = r'[^\s\x00-\x1f"<>(),;:\\@]+'
@@ -187,7 +189,12 @@ def _fitting_id(message_id: str) -> str:
 def substitute_id(*texts: str) -> str:
     """An id made of stable content; `.invalid` never resolves (RFC 2606)."""
     digest = hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
-    return f"<{digest}@id.invalid>"
+    return f"<{digest}{_SUBSTITUTE_END}"
+
+
+def is_substitute(message_id: str) -> bool:
+    """True for an id that `substitute_id` made, and that nobody outside knows."""
+    return message_id.endswith(_SUBSTITUTE_END)
 
 
 def date_of(msg: Message) -> datetime | None:
@@ -213,7 +220,7 @@ def automatic_reason(msg: Message, envelope_sender: str | None) -> str | None:
         "auto_submitted": _keyword(msg, "Auto-Submitted") not in ("", "no"),
         "precedence": _keyword(msg, "Precedence") in ("bulk", "junk", "auto_reply", "auto-reply"),
         "x_autoreply": any(_keyword(msg, name) not in ("", "no") for name in ("X-Autoreply", "X-Autorespond")),
-        "null_return_path": envelope_sender in ("", "<>") or _has_null_return_path(msg),
+        "null_return_path": has_null_return_path(msg, envelope_sender),
         "report": _keyword(msg, "Content-Type") == "multipart/report",
         "mailer_daemon": any(part.startswith("mailer-daemon") for part in _sender_names(msg, envelope_sender)),
         "no_reply": any(is_no_reply(box.address) for box in mailboxes(msg, "From")),
@@ -247,8 +254,9 @@ def _keyword(msg: Message, name: str) -> str:
     return words[0].strip().lower()
 
 
-def _has_null_return_path(msg: Message) -> bool:
-    return "".join(raw_value(msg, "Return-Path").split()) == "<>"
+def has_null_return_path(msg: Message, envelope_sender: str | None) -> bool:
+    """True when the envelope names nobody to answer, or the mail server noted that it did."""
+    return envelope_sender in ("", "<>") or "".join(raw_value(msg, "Return-Path").split()) == "<>"
 
 
 def _sender_names(msg: Message, envelope_sender: str | None) -> list[str]:

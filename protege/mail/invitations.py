@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from protege.mail.charsets import storable
-from protege.untrusted import one_line
+from protege.untrusted import one_line, storable
 
 _FIELDS = {
     "SUMMARY": "Subject",

@@ -56,11 +56,10 @@ _READ_FIELDS = re.compile(
 class ParsedMail:
     """A mail as it was read; every text fits its column and holds neither NUL nor a lone surrogate.
 
-    `message_id` is the mail's own or, with `has_own_id` false, `substitute_id`, which is made of stable content and
-    also serves where another mail holds the id already. `references` has the newest last. `date` is aware, or None
-    for an unusable one. `automatic` is the reason not to answer, `list_id` the mailing list, `delivered_to` what our
-    own mail server noted as the recipient; `authentication_results` has the topmost field first. `html_body` is for
-    conversion and is not stored.
+    `message_id` is the mail's own or, with `has_own_id` false, a substitute made of stable content. `references` has
+    the newest last. `date` is aware, or None for an unusable one. `automatic` is the reason not to answer, `list_id`
+    the mailing list, `delivered_to` what our own mail server noted as the recipient; `authentication_results` has the
+    topmost field first. `html_body` is for conversion and is not stored.
     """
 
     from_: list[Mailbox] = field(default_factory=list)
@@ -70,7 +69,6 @@ class ParsedMail:
     subject: str = ""
     message_id: str = ""
     has_own_id: bool = False
-    substitute_id: str = ""
     in_reply_to: str = ""
     references: list[str] = field(default_factory=list)
     date: datetime | None = None
@@ -95,7 +93,7 @@ def parse(raw: bytes, *, sender: str | None = None) -> ParsedMail:
         body = b""
     msg = _message(_fitting(head, walk), body, walk)
     text, files = _content(msg, body, walk)
-    mail = _with_headers(msg, walk, sender, substitute_id(*_identity(msg), _digestible(body)))
+    mail = _with_headers(msg, body, walk, sender)
     bounce = _bounce(msg, text, sender, walk)
     return replace(
         mail,
@@ -220,7 +218,7 @@ def _instead_of_text(msg: Message, body: bytes, walk: Walk) -> str:
     return tidy(decode(body[: limits.MAX_TEXT_BYTES]).replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _with_headers(msg: Message, walk: Walk, sender: str | None, substitute: str) -> ParsedMail:
+def _with_headers(msg: Message, body: bytes, walk: Walk, sender: str | None) -> ParsedMail:
     own_ids = message_ids(_long(msg, "Message-ID"))
     parents = message_ids(_long(msg, "In-Reply-To"))
     date = date_of(msg)
@@ -234,9 +232,8 @@ def _with_headers(msg: Message, walk: Walk, sender: str | None, substitute: str)
         cc=mailboxes(msg, "Cc"),
         reply_to=mailboxes(msg, "Reply-To"),
         subject=_subject(msg, walk),
-        message_id=own_ids[0] if own_ids else substitute,
+        message_id=own_ids[0] if own_ids else substitute_id(*_identity(msg), _digestible(body)),
         has_own_id=bool(own_ids),
-        substitute_id=substitute,
         in_reply_to=parents[0] if parents else "",
         references=message_ids(_long(msg, "References"))[-limits.MAX_REFERENCES :],
         date=date,

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from protege.mail import limits
-from protege.mail.charsets import storable
-from protege.untrusted import cut
+from protege.untrusted import cut, storable
 
 QUOTE_LABEL = "[Quoted text:]"
 

@@ -12,9 +12,8 @@ from lxml import etree
 from lxml.html import HtmlElement, HTMLParser, document_fromstring
 
 from protege.mail import limits
-from protege.mail.charsets import storable
 from protege.mail.quotes import readable
-from protege.untrusted import one_line
+from protege.untrusted import one_line, storable
 
 __all__ = ["html_to_text", "picture_marker", "readable"]
 

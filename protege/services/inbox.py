@@ -15,7 +15,7 @@ from django.db import transaction
 from personas.models import Persona
 from protege import conf
 from protege.exceptions import MailError, describe
-from protege.mail.limits import ADDRESS_LENGTH
+from protege.mail.limits import ADDRESS_LENGTH, MAX_HEADER_BYTES
 from protege.mail.parsing import ParsedMail
 from protege.mail.parsing import parse as parse_mail
 from protege.mail.providers import payload_of
@@ -29,9 +29,6 @@ logger = logging.getLogger("protege.inbox")
 MAIL_TYPE = "message/rfc822"
 
 SOURCE_LENGTH = 50
-
-HEADER_LIMIT = 256 * 1024
-"""Bytes that are kept of a mail which is too large."""
 
 _END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
 
@@ -149,7 +146,7 @@ def _deliver(inbound: InboundMail, mail: ParsedMail) -> InboundMail:
 def _store(raw: bytes, *, media_type: str, fault: str, **envelope: object) -> InboundMail:
     """Commit the bytes and one row without persona, durably: not inside anybody's open transaction."""
     too_large = len(raw) > conf.load().mail_size_limit
-    kept = _END_OF_HEADERS.split(raw[:HEADER_LIMIT], maxsplit=1)[0] if too_large else raw
+    kept = _END_OF_HEADERS.split(raw[:MAX_HEADER_BYTES], maxsplit=1)[0] if too_large else raw
     reason = "too_large" if too_large else fault
     with transaction.atomic(durable=True):
         stored = RawMail.objects.create(

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from personas.models import Persona
 from protege.exceptions import MailError
 from protege.mail.composing import new_message_id, reply_subject
-from protege.mail.headers import Mailbox
+from protege.mail.headers import Mailbox, is_substitute
 from protege.messages import Notice
 from protege.services import drafts, placing
 from protege.services.recipients import reply_recipients
@@ -112,7 +112,7 @@ def note(run: Run, notices: Sequence[Notice]) -> None:
 def _told_id(inbound: Message) -> str:
     """The id under which its sender knows the mail; "" when it had none."""
     told = inbound.claimed_message_id or inbound.message_id
-    return "" if told.endswith("@id.invalid>") else told
+    return "" if is_substitute(told) else told
 
 
 def _references(inbound: Message) -> list[str]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Max
 from django.utils import timezone
 
 from personas.models import Persona, Responsibility
@@ -20,10 +19,10 @@ from protege.inference.adapter import context_window
 from protege.inference.naming import check_model
 from protege.inference.tokens import DEFAULT_WINDOW, output_reserve
 from protege.messages import ModelMessage, Notice, Role, TracedMessage
-from protege.services import documents
+from protege.services import chains, documents
 from protege.toolkit import Tool, tools, tools_for
 from resolvers.chain import ResolverChain, StepOutcome
-from resolvers.models import ChainRevision, Trigger
+from resolvers.models import Trigger
 from threads.models import Attachment, Direction, Message, Run, ToolUse
 from threads.rounds import rounds
 
@@ -98,7 +97,7 @@ def prepare(
         outcomes=outcomes,
         notices=(*_notices(outcomes), *_missing_tools(persona)),
         refusal=_refusal(outcomes, [*said, *turn]),
-        chain_revision=_revision(persona, trigger),
+        chain_revision=chains.current_revision(persona, trigger),
         window=window,
         max_output_tokens=output_reserve(window, persona.max_output_tokens),
     )
@@ -179,8 +178,3 @@ def _refusal(outcomes: Sequence[StepOutcome], traced: Sequence[TracedMessage]) -
             code="no_user_turn",
         )
     return None
-
-
-def _revision(persona: Persona, trigger: str) -> int:
-    found = ChainRevision.objects.filter(persona=persona, trigger=trigger).aggregate(last=Max("number"))["last"]
-    return found or 0

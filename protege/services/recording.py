@@ -1,6 +1,5 @@
 """A parsed mail becomes a message of a thread, and a run is queued for it; the one place that writes inbound mails."""
 
-import hashlib
 from collections.abc import Sequence
 
 from django.core.files.base import ContentFile
@@ -9,6 +8,7 @@ from django.db import IntegrityError, transaction
 from personas.models import Persona, ReplyMode
 from protege.exceptions import MailError
 from protege.mail.composing import plain_text
+from protege.mail.headers import substitute_id
 from protege.mail.parsing import ParsedAttachment, ParsedMail
 from protege.mail.text import readable
 from protege.services import bounces, governor, matching, pausing, policy, run_life, stepping_in
@@ -146,13 +146,9 @@ def _take_place(message: Message) -> None:
             return
         except IntegrityError:
             raise _RaceLostError("Another worker stored a mail with this Message-ID at the same moment.") from None
-    message.claimed_message_id, message.message_id = message.message_id, _substitute_id(message)
+    message.claimed_message_id = message.message_id
+    message.message_id = substitute_id(message.message_id, message.from_address, message.text_body)
     message.save()
-
-
-def _substitute_id(message: Message) -> str:
-    told = "\n".join([message.message_id, message.from_address, message.text_body])
-    return f"<{hashlib.sha256(told.encode()).hexdigest()}@id.invalid>"
 
 
 def _unsaved(persona: Persona, mail: ParsedMail, match: matching.Match) -> Message:
@@ -213,8 +209,8 @@ def _attachment(message: Message, item: ParsedAttachment) -> Attachment:
         message=message,
         filename=item.filename,
         content_type=item.content_type,
-        size=len(item.data),
-        sha256=hashlib.sha256(item.data).hexdigest(),
+        size=item.size,
+        sha256=item.sha256,
         content_id=item.content_id,
         inline=item.inline,
         damaged=item.damaged,

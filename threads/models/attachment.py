@@ -6,9 +6,8 @@ from django.core.files.storage import FileSystemStorage, InvalidStorageError, St
 from django.db import models
 
 from protege import conf
+from protege.mail.limits import FILENAME_LENGTH
 from protege.untrusted import one_line
-
-FILENAME_LIMIT = 180
 
 
 def attachment_storage() -> Storage:
@@ -37,7 +36,7 @@ class Attachment(models.Model):
 
     message = models.ForeignKey("Message", on_delete=models.CASCADE, related_name="attachments")
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False, help_text="The id that tools accept.")
-    filename = models.CharField(max_length=FILENAME_LIMIT, help_text="Cleaned name, for display.")
+    filename = models.CharField(max_length=FILENAME_LENGTH, help_text="Cleaned name, for display.")
     content_type = models.CharField(max_length=255, help_text="Told from the content where it can be.")
     size = models.PositiveBigIntegerField(help_text="Bytes.")
     sha256 = models.CharField(max_length=64)
@@ -59,7 +58,7 @@ class Attachment(models.Model):
         facts = [self.content_type, readable_size(self.size), f"id {self.public_id}"]
         if self.damaged:
             facts.append("damaged")
-        return f"{one_line(self.filename, FILENAME_LIMIT)} ({', '.join(facts)})"
+        return f"{one_line(self.filename, FILENAME_LENGTH)} ({', '.join(facts)})"
 
 
 def readable_size(size: int) -> str:

@@ -9,10 +9,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.utils.text import slugify
 
-from personas.models import DEFAULT_TENANT, Persona, ReplyMode
+from personas.models import Persona, ReplyMode
 from protege import conf
 from protege.exceptions import ConfigurationError
 from protege.inference.naming import check_model
+from protege.principals import DEFAULT_TENANT
 from protege.services import chains
 
 

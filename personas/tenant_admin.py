@@ -80,7 +80,8 @@ class LeanChangeList(ChangeList):
     """Leaves the long columns, which no list shows, in the database."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> Rows:
-        return super().get_queryset(request, exclude_parameters).defer(*self.model_admin.list_defer)  # type: ignore[attr-defined]
+        long: tuple[str, ...] = getattr(self.model_admin, "list_defer", ())
+        return super().get_queryset(request, exclude_parameters).defer(*long)
 
 
 class TenantAdmin(VisibleChoices, admin.ModelAdmin):

@@ -3,7 +3,7 @@
 The mail is `threads.models.Message`; a `ModelMessage` is one entry of the list that a model is sent.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -129,6 +129,19 @@ class ToolCall:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "ToolCall":
         return cls(id=data["id"], name=data["name"], input=data["input"])
+
+
+def told_apart(ids: Iterable[str]) -> list[str]:
+    """The call ids of one round, in order, with those changed that are empty or stand there twice."""
+    apart: dict[str, None] = {}
+    for given in ids:
+        wanted = given or "call"
+        name, count = wanted, 1
+        while name in apart:
+            count += 1
+            name = f"{wanted}-{count}"
+        apart[name] = None
+    return list(apart)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """Stored tool uses as the turns a model reads: per round one call turn, then one result a call."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
-from protege.messages import ModelMessage, Role, ToolCall, TracedMessage
+from protege.messages import ModelMessage, Role, TracedMessage, told_apart
 from threads.models import ToolUse
 
 
@@ -17,23 +18,10 @@ def rounds(uses: Iterable[ToolUse], *, exchange: int | None = None) -> Iterator[
 
 
 def _round(uses: list[ToolUse], exchange: int | None) -> Iterator[TracedMessage]:
-    calls = _told_apart([use.to_tool_call() for use in uses])
+    names = told_apart(use.tool_call_id for use in uses)
+    calls = [replace(use.to_tool_call(), id=name) for use, name in zip(uses, names, strict=True)]
     sources = tuple(f"tool_use:{use.pk}" for use in uses)
     yield TracedMessage(message=ModelMessage(Role.ASSISTANT, "", tool_calls=calls), sources=sources, exchange=exchange)
     for use, call, source in zip(uses, calls, sources, strict=True):
         result = ModelMessage(Role.TOOL, use.replay_result(), tool_call_id=call.id)
         yield TracedMessage(message=result, sources=(source,), exchange=exchange)
-
-
-def _told_apart(calls: list[ToolCall]) -> list[ToolCall]:
-    """The calls with ids that are neither empty nor equal within the round."""
-    taken: set[str] = set()
-    for index, call in enumerate(calls):
-        wanted = call.id or "call"
-        name, count = wanted, 1
-        while name in taken:
-            count += 1
-            name = f"{wanted}-{count}"
-        taken.add(name)
-        calls[index] = ToolCall(name, call.name, call.input)
-    return calls

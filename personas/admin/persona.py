@@ -15,7 +15,7 @@ from personas.admin.forms import AliasForm, AliasFormSet, PersonaForm
 from personas.models import Persona, PersonaAddress
 from personas.tenant_admin import DeletionSummary, TenantAdmin, VisibleChoices
 from protege.exceptions import StaleRevisionError
-from protege.identity import principal_of
+from protege.identity import author_of, principal_of
 from protege.services import chains, inbox
 from protege.services.wakeups import when_committed
 from resolvers.admin.chain_formset import ChainFormSet
@@ -112,14 +112,14 @@ class PersonaAdmin(TenantAdmin):
 
     def save_formset(self, request: HttpRequest, form: ModelForm, formset: BaseFormSet, change: bool) -> None:
         if isinstance(formset, ChainFormSet):
-            formset.save(author=request.user)  # type: ignore[arg-type]
+            formset.save(author=author_of(request))
         else:
             super().save_formset(request, form, formset, change)
 
     def save_related(self, request: HttpRequest, form: ModelForm, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
         if not change:
-            chains.save_defaults(form.instance, author=request.user)  # type: ignore[arg-type]
+            chains.save_defaults(form.instance, author=author_of(request))
 
     # Deleting and what is there instead
 

@@ -1,9 +1,8 @@
 """A persona's chains: read with the revision they are at, and replaced as a whole by whoever has read that one."""
 
 import re
-from typing import Any, cast
+from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.permissions import IsAuthenticated
@@ -16,6 +15,7 @@ from protege.api.base import SCOPE_PARAMETERS, ProtegeView, persona_or_404
 from protege.api.errors import PreconditionRequired
 from protege.api.permissions import HasPermissions
 from protege.exceptions import NotVisibleError
+from protege.identity import author_of
 from protege.services import chains
 from resolvers.models import ChainRevision, ChainStep, Trigger
 
@@ -127,8 +127,8 @@ def _save(request: Request, persona: Persona, trigger: str) -> ChainRevision:
     change = ChainChangeSerializer(data=request.data)
     change.is_valid(raise_exception=True)
     given = change.validated_data
-    author = cast(AbstractBaseUser, request.user)  # the permissions let nobody pass who is not logged in
-    return chains.save(persona, trigger, given["steps"], expected_revision=expected, author=author, note=given["note"])
+    author, note = author_of(request), given["note"]
+    return chains.save(persona, trigger, given["steps"], expected_revision=expected, author=author, note=note)
 
 
 def _answer(revision: int, steps: list[dict[str, Any]]) -> Response:

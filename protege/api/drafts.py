@@ -1,6 +1,6 @@
 """Answers that wait for a person: list, read, edit, approve, discard. What may happen to them is the service's."""
 
-from typing import Any, cast
+from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -16,6 +16,7 @@ from protege.api import shapes
 from protege.api.base import SCOPE_PARAMETERS, VisibleList, VisibleRows
 from protege.api.messages import AttachmentSerializer
 from protege.api.permissions import HasPermissions
+from protege.identity import author_of
 from protege.mail.limits import SUBJECT_LENGTH
 from protege.services import drafts
 from protege.services.placing import lock
@@ -51,10 +52,7 @@ class DraftSerializer(serializers.ModelSerializer[Message]):
         read_only_fields = fields
 
     def get_stale(self, draft: Message) -> bool:
-        if draft.status != MessageStatus.DRAFT:
-            return False
-        known = draft.thread_revision
-        return draft.last_code == drafts.STALE or (known is not None and known != draft.thread.revision)
+        return draft.status == MessageStatus.DRAFT and drafts.is_stale(draft, draft.thread.revision)
 
 
 class _SeenSerializer(shapes.KnownFieldsSerializer):
@@ -222,10 +220,6 @@ def refuse_body(request: Request) -> None:
     """What a route does not take must not be passed over, as if it had had an effect."""
     if request.data:
         raise serializers.ValidationError(["This takes no body."])
-
-
-def author_of(request: Request) -> AbstractBaseUser:
-    return cast(AbstractBaseUser, request.user)  # the permissions let nobody pass who is not logged in
 
 
 def _edit(

@@ -10,10 +10,11 @@ from rest_framework.response import Response
 
 from protege.api import shapes
 from protege.api.base import SCOPE_PARAMETERS, VisibleRows
-from protege.api.drafts import author_of, refuse_body
+from protege.api.drafts import refuse_body
 from protege.api.messages import MessageDetail, MessageSerializer
 from protege.api.permissions import HasPermissions
 from protege.api.threads import ThreadSerializer, described_threads
+from protege.identity import author_of
 from protege.services import delivery, pausing
 
 PAUSE = "protege_threads.pause_emailthread"

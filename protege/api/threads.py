@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import django_filters  # type: ignore[import-untyped]
+import django_filters
 from django import forms
 from django.db.models import Count, Model, OuterRef, Prefetch, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
-from django_filters.rest_framework import DjangoFilterBackend  # type: ignore[import-untyped]
+from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.generics import RetrieveAPIView

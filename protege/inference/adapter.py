@@ -146,7 +146,7 @@ async def _post(request: Request, model: "Model", settings: Any, posted: list[by
         response = await direct.model_request(
             model, messages, model_settings=settings, model_request_parameters=parameters, instrument=False
         )
-    except Exception as error:
+    except Exception as error:  # told apart by class in `errors`
         raise as_model_error(error, posted=bool(posted)) from None
     return decode(response)
 

@@ -15,7 +15,7 @@ from protege.inference.adapter import send
 from protege.inference.limits import Limits, Spent
 from protege.inference.replies import Reply, RequestedCall, Usage, total_cost
 from protege.inference.request import Request
-from protege.messages import ModelMessage, Role
+from protege.messages import ModelMessage, Role, told_apart
 from protege.toolkit import Tool, ToolResult
 
 
@@ -109,7 +109,9 @@ def _ask(
         timeout=seconds,
         observe=lambda body: journal.posted(turn, body),
     )
-    reply = replace(reply, tool_calls=_told_apart(reply.tool_calls))
+    names = told_apart(call.id for call in reply.tool_calls)
+    calls = [replace(call, id=name) for call, name in zip(reply.tool_calls, names, strict=True)]
+    reply = replace(reply, tool_calls=tuple(calls))
     journal.responded(turn, reply)
     if reply.finish_reason == "content_filter":
         raise RunRefusedError("The provider's filter stopped the answer; a part is no answer.", code="filtered")
@@ -162,16 +164,3 @@ def _call(call: RequestedCall, tools: dict[str, Tool], context: Context, spent: 
 
 def _failure(code: str, text: str, *, retry: bool = False) -> ToolResult:
     return ToolResult(outcome="retry" if retry else "failure", value=text, code=code)
-
-
-def _told_apart(calls: tuple[RequestedCall, ...]) -> tuple[RequestedCall, ...]:
-    """The calls with ids that are neither empty nor equal within the round."""
-    apart: list[RequestedCall] = []
-    taken: set[str] = set()
-    for position, call in enumerate(calls):
-        name = call.id or f"call_{position}"
-        while name in taken:
-            name = f"{name}-{position}"
-        taken.add(name)
-        apart.append(replace(call, id=name))
-    return tuple(apart)

@@ -104,7 +104,7 @@ class PayloadRequest(HttpRequest):
                 texts.appendlist(one.name, one.value.decode("utf-8", "replace"))
             else:
                 files.appendlist(one.name, _uploaded(one))
-        self.POST, self.FILES = texts, files  # type: ignore[assignment]
+        self.POST, self.FILES = texts, files  # type: ignore[assignment]  # Django fills them from the body
 
     @property
     def body(self) -> bytes:

@@ -30,7 +30,7 @@ def failure_of(persona: Persona, bounce: Bounce) -> Failure | None:
     for claimed in bounce.ids:
         for message in sent:
             if claimed in (message.message_id, message.provider_message_id):
-                addresses = sorted(_recipients(message).intersection(bounce.failed))
+                addresses = sorted(message.recipient_addresses.intersection(bounce.failed))
                 if addresses and message.sequence is not None:
                     return Failure(message, addresses)
     return None
@@ -57,7 +57,3 @@ def is_failing(thread: EmailThread, *addresses: str) -> bool:
     return Participant.objects.filter(
         thread__persona=thread.persona_id, address__in=wanted, failing_since__isnull=False
     ).exists()
-
-
-def _recipients(message: Message) -> set[str]:
-    return {str(entry["address"]).lower() for entry in (*message.to, *message.cc)}

@@ -9,6 +9,7 @@ from django.db.models import Max
 
 from personas.models import Persona
 from protege.exceptions import ProtegeError, StaleRevisionError
+from resolvers.forms import complaints
 from resolvers.models import ChainRevision, ChainStep, Trigger
 from resolvers.options import clean_options, step_shape
 
@@ -71,15 +72,15 @@ def save_defaults(persona: Persona, *, author: "AbstractBaseUser | None" = None)
 
 def clean_steps(steps: Sequence[Any]) -> list[dict[str, Any]]:
     """`steps` in full form and checked; `ValidationError` holds `Step N: ...`, from 1, for all that is wrong."""
-    cleaned, complaints = [], []
+    cleaned, wrong = [], []
     for index, step in enumerate(steps):
         try:
             shaped = step_shape(step, index)
             cleaned.append({**shaped, "options": _clean_options(shaped, index)})
         except ValidationError as error:
-            complaints += error.messages
-    if complaints:
-        raise ValidationError(complaints)
+            wrong += error.messages
+    if wrong:
+        raise ValidationError(wrong)
     return cleaned
 
 
@@ -87,15 +88,9 @@ def _clean_options(step: Mapping[str, Any], index: int) -> dict[str, Any]:
     try:
         return clean_options(step["resolver"], step["options"])
     except ValidationError as error:
-        raise ValidationError([f"Step {index + 1}: {message}" for message in _messages(error)]) from None
+        raise ValidationError([f"Step {index + 1}: {message}" for message in complaints(error)]) from None
     except ProtegeError as error:
         raise ValidationError(f"Step {index + 1}: {error}") from None
-
-
-def _messages(error: ValidationError) -> list[str]:
-    if hasattr(error, "error_dict"):
-        return [f"{field}: {text}" for field, texts in error.message_dict.items() for text in texts]
-    return list(error.messages)
 
 
 def _next_revision(

@@ -19,11 +19,11 @@ from protege import conf
 from protege.exceptions import LeaseLostError, MailError, describe
 from protege.mail.composing import Outgoing, Quote, compose
 from protege.mail.headers import Mailbox
-from protege.services import documents, posting
+from protege.services import bounces, documents, posting
 from protege.services.wakeups import MAIL_QUEUE, coded_errors, task, wake, when_committed
 from protege.signals import message_sent
 from threads.llm_text import dated
-from threads.models import Message, MessageStatus, Origin, Participant, RunKind
+from threads.models import Message, MessageStatus, Origin, RunKind
 from threads.status import refresh_status
 
 logger = logging.getLogger("protege.delivery")
@@ -52,7 +52,7 @@ def send(message_id: int) -> Message:
         return Message.objects.get(pk=message_id)
     try:
         posted = posting.post(compose_message(message))
-    except Exception as error:
+    except Exception as error:  # whatever the host's e-mail backend raises
         _record_failure(message, error)
     else:
         _record_success(message, posted)
@@ -107,15 +107,11 @@ def _quote(message: Message) -> Quote | None:
     answered = message.answers
     if answered is None or message.origin != Origin.ANSWER or not message.persona.quote_history:
         return None
-    known = {answered.from_address, *_addresses(answered.to, answered.cc, answered.reply_to)}
-    if not known.issuperset(_addresses(message.to, message.cc)):
+    asked_for = {entry["address"].lower() for entry in answered.reply_to}
+    if not message.recipient_addresses <= {answered.from_address, *answered.recipient_addresses, *asked_for}:
         return None
     sender = Mailbox(answered.from_name, answered.from_address)
     return Quote(sender, dated(answered).astimezone(ZoneInfo(message.persona.timezone)), answered.text_body)
-
-
-def _addresses(*lists: list[dict[str, str]]) -> set[str]:
-    return {entry["address"].lower() for entries in lists for entry in entries}
 
 
 def _claim(message_id: int) -> Message | None:
@@ -158,8 +154,7 @@ def _record_success(message: Message, posted: posting.Posted) -> None:
     if posted.refused:
         logger.warning("message %s was refused for %s of its recipients", message.pk, len(posted.refused))
         gone = [address for address, code in posted.refused.items() if code >= 500]
-        failing = Participant.objects.filter(thread=message.thread_id, address__in=gone, failing_since__isnull=True)
-        failing.update(failing_since=Now())
+        bounces.mark_failing(bounces.Failure(message, gone))
     when_committed(lambda: message_sent.send_robust(sender=Message, message=message))
 
 

@@ -47,6 +47,12 @@ def arrived_since(draft: Message) -> list[int]:
     return list(placed.exclude(pk=draft.answers_id or 0).order_by("sequence").values_list("pk", flat=True))
 
 
+def is_stale(draft: Message, revision: int) -> bool:
+    """True when a draft does not know all of its thread, which is at `revision`, or a newer answer stands beside it."""
+    known = draft.thread_revision
+    return draft.last_code == STALE or (known is not None and known != revision)
+
+
 def edit(
     message_id: int,
     *,

@@ -2,8 +2,7 @@
 
 Two mail robots that answer each other look like two busy people. So a persona gives so many automatic answers an hour
 to one thread, one correspondent, one domain, and in all; what says the same again, and what comes faster than people
-write, waits for a person. It takes the same number of queries whatever the data. Workers that record mails of one
-persona at the same moment may each let one more through: a brake needs no more than that.
+write, waits for a person. It takes the same number of queries whatever the data.
 """
 
 import re

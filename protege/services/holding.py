@@ -22,7 +22,7 @@ def write(run: Run) -> Message | None:
     )
     if not _is_wanted(message, inbound):
         return None
-    placing.place(message)
+    placing.queue(message)
     return message
 
 

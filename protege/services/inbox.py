@@ -79,7 +79,7 @@ def process(inbound_id: int) -> list[InboundMail]:
     try:
         mail = parse_mail(_raw_bytes(inbound), sender=inbound.sender)
         deliveries = routing.split(inbound, mail)
-    except Exception as error:
+    except Exception as error:  # the mail is stored: whatever failed is recorded on its row
         return [_record_failure(inbound, error)]
     return [_deliver(delivery, mail) for delivery in deliveries]
 
@@ -137,7 +137,7 @@ def _deliver(inbound: InboundMail, mail: ParsedMail) -> InboundMail:
         return inbound
     try:
         recording.record(inbound, mail)
-    except Exception as error:
+    except Exception as error:  # the mail is stored: whatever failed is recorded on its row
         return _record_failure(inbound, error)
     inbound.refresh_from_db()
     return inbound

@@ -112,7 +112,7 @@ class Handler:
             return TOO_MANY
         try:
             known = await self.listener.in_thread(partial(has_persona, address, tenant=self.listener.tenant))
-        except Exception as error:
+        except Exception as error:  # whatever it is: the mail server keeps the mail and tries again
             return _later(error)
         if not known:
             return NOBODY
@@ -131,7 +131,7 @@ class Handler:
         )
         try:
             return _answer(await self.listener.in_thread(work))
-        except Exception as error:
+        except Exception as error:  # whatever it is: the mail server keeps the mail and tries again
             return _later(error)
 
     async def handle_exception(self, error: Exception) -> str:

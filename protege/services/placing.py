@@ -19,7 +19,7 @@ def place(message: Message) -> None:
     if must_wait(message, thread):
         _wait_for_person(message, thread)
     else:
-        _queue(message)
+        queue(message)
 
 
 def lock(thread_id: int) -> EmailThread:
@@ -42,7 +42,7 @@ def must_wait(message: Message, thread: EmailThread) -> bool:
         return True
     if message.origin == Origin.TOOL and governor.is_reached(thread):
         return True
-    return bounces.is_failing(thread, *(entry["address"] for entry in (*message.to, *message.cc)))
+    return bounces.is_failing(thread, *message.recipient_addresses)
 
 
 def _wait_for_person(message: Message, thread: EmailThread) -> None:
@@ -55,7 +55,8 @@ def _wait_for_person(message: Message, thread: EmailThread) -> None:
     when_committed(lambda: draft_created.send_robust(sender=Message, message=message))
 
 
-def _queue(message: Message) -> None:
+def queue(message: Message) -> None:
+    """Store a mail on which no person decides, with its place in the thread and in the outbox."""
     message.status = MessageStatus.QUEUED
     message.sequence = EmailThread.objects.take_sequence(message.thread_id)
     message.save()

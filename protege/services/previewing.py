@@ -1,6 +1,6 @@
 """The preview: a prepared request, laid open, with the exact body that would be posted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,9 +38,9 @@ class Preview:
                 _message(traced, count, full=full) for traced, count in zip(prepared.traced, tokens, strict=True)
             ],
             "left_out": [],
-            "steps": [_step(outcome) for outcome in prepared.outcomes],
+            "steps": [_step(outcome, self._said_by(outcome, tokens)) for outcome in prepared.outcomes],
             "tokens": {
-                "estimated": self.estimated_tokens(),
+                "estimated": self._estimated(tokens),
                 "window": prepared.window,
                 "reserved": prepared.max_output_tokens,
             },
@@ -49,11 +49,15 @@ class Preview:
             "comparison": None,
         }
 
-    def estimated_tokens(self) -> int:
+    def _said_by(self, outcome: StepOutcome, tokens: Sequence[int]) -> int:
+        """Tokens of what a step said; `tokens` are those of the messages."""
+        counted = zip(self.prepared.traced, tokens, strict=True)
+        return sum(count for traced, count in counted if traced.step == outcome.position)
+
+    def _estimated(self, tokens: Sequence[int]) -> int:
         """Tokens of the whole request, tool schemas and a margin of a tenth included."""
-        tokens = sum(estimate_message(traced.message) for traced in self.prepared.traced)
-        tokens += sum(estimate_text(canonical_json(tool.schema())) for tool in self.prepared.tools)
-        return round(tokens * MARGIN)
+        schemas = sum(estimate_text(canonical_json(tool.schema())) for tool in self.prepared.tools)
+        return round((sum(tokens) + schemas) * MARGIN)
 
     def _refusal(self) -> list[dict[str, Any]]:
         refusal = self.prepared.refusal
@@ -102,14 +106,14 @@ def _summary(part: ImagePart | DocumentPart) -> Mapping[str, Any]:
     return redact_wire({"type": kind, "media_type": part.media_type, "data": part.data})
 
 
-def _step(outcome: StepOutcome) -> dict[str, Any]:
+def _step(outcome: StepOutcome, tokens: int) -> dict[str, Any]:
     return {
         "position": outcome.position,
         "resolver": outcome.key,
         "label": outcome.label,
         "enabled": outcome.enabled,
         "messages": len(outcome.messages),
-        "tokens": sum(estimate_message(traced.message) for traced in outcome.messages),
+        "tokens": tokens,
         "milliseconds": round(outcome.milliseconds, 1),
         "queries": outcome.queries,
         "error": str(outcome.error) if outcome.error is not None else None,

@@ -123,7 +123,8 @@ def finish(run: Run, status: RunStatus, *, code: str = "", detail: str = "") -> 
 
     The sender of a mail whose run has failed or was refused may get the persona's holding sentence.
 
-    Call it alone or as the first statement of the transaction that writes what the run produced.
+    Call it alone or, for a run that succeeded, as the first statement of the transaction that writes what it produced:
+    the thread's status follows from that, and is refreshed there.
     """
     with transaction.atomic():
         write(
@@ -135,12 +136,16 @@ def finish(run: Run, status: RunStatus, *, code: str = "", detail: str = "") -> 
             lease_expires_at=None,
         )
         if status != RunStatus.SUCCEEDED:
-            _discard_held(run, code)
-        if status in (RunStatus.FAILED, RunStatus.REFUSED):
-            holding.write(run)
-        _refresh(run)
+            _end_without_answer(run, status, code)
     when_committed(lambda: _tell(run.pk))
     _wake_next(run)
+
+
+def _end_without_answer(run: Run, status: RunStatus, code: str) -> None:
+    _discard_held(run, code)
+    if status in (RunStatus.FAILED, RunStatus.REFUSED):
+        holding.write(run)
+    _refresh(run)
 
 
 def supersede_queued(thread_id: int, *, code: str) -> int:

@@ -39,7 +39,7 @@ def _wake(work: Any, row_id: int) -> bool:
     """Enqueue one row; a queue that fails on it must not keep the other rows waiting."""
     try:
         work.enqueue(row_id)
-    except Exception as error:
+    except Exception as error:  # whatever the queue library raises
         logger.error("row %s could not be woken: %s", row_id, describe(error))
         return False
     return True

@@ -128,8 +128,9 @@ def prepare_tool_mail(
     everyone = [*primary, *copies]
     if len(everyone) > LIMIT:
         raise ToolFailure(f"A mail has at most {LIMIT} recipients.", code="too_many_recipients")
-    inside = _insiders(context, everyone)
-    is_answer = not _senders(context.message).isdisjoint(primary)
+    senders = _senders(context.message)
+    inside = senders | _insiders(context, [address for address in everyone if address not in senders])
+    is_answer = not senders.isdisjoint(primary)
     here = inside if is_answer else set(everyone)
     return ToolMail(
         context=context,
@@ -160,7 +161,7 @@ def _insiders(context: Context, addresses: Sequence[str]) -> set[str]:
     """Those who have a part in the conversation, or may be brought in; the others need the persona's policy."""
     assert context.message is not None
     rules = Rules.of(context.message, further=addresses)
-    inside = {address for address in addresses if rules.allow(address)} | _senders(context.message)
+    inside = {address for address in addresses if rules.allow(address)}
     strangers = [address for address in addresses if address not in inside]
     if strangers and context.persona.tool_policies.get("send_email") != "allow":
         raise ToolFailure(
@@ -179,7 +180,8 @@ def _boxes(message: Message, addresses: Iterable[str]) -> list[Mailbox]:
     """The addresses with the names under which people take part in the thread."""
     wanted = list(addresses)
     rows = Participant.objects.filter(thread=message.thread_id, address__in=wanted)
-    names = {policy.correspondent_of(message).address: policy.correspondent_of(message).name}
+    correspondent = policy.correspondent_of(message)
+    names = {correspondent.address: correspondent.name}
     names |= {address: name for address, name in rows.values_list("address", "name") if name}
     return [Mailbox(names.get(address, ""), address) for address in wanted]
 

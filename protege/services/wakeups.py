@@ -12,7 +12,7 @@ from protege.exceptions import ProtegeError, describe
 try:
     from django.tasks import task
 except ImportError:  # Django 5.2
-    from django_tasks import task  # type: ignore[no-redef]
+    from django_tasks import task  # type: ignore[no-redef]  # Django 6 has it itself
 
 MAIL_QUEUE = "protege-mail"
 RUNS_QUEUE = "protege-runs"
@@ -37,5 +37,5 @@ def coded_errors() -> Iterator[None]:
     """End the body of a task in an error without text: queues log and store what a task raises, traceback and all."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # whatever it is: only its class and code may reach the queue
         raise ProtegeError(describe(error)) from None

@@ -9,7 +9,7 @@ from django.forms.fields import InvalidJSONInput
 
 from protege.exceptions import UnknownResolverError
 from protege.untrusted import storable
-from resolvers.forms import JSONObjectField
+from resolvers.forms import JSONObjectField, complaints
 from resolvers.models import OnError
 from resolvers.options import clean_options
 from resolvers.registry import resolvers
@@ -55,7 +55,7 @@ class StepForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"label_suffix": "", **kwargs})
-        self.fields["resolver"].choices = self._resolver_choices()  # type: ignore[attr-defined]
+        self.fields["resolver"].choices = self._resolver_choices()  # type: ignore[attr-defined]  # a choice field
 
     @property
     def key(self) -> str:
@@ -93,12 +93,5 @@ class StepForm(forms.Form):
         except UnknownResolverError as error:
             self.add_error("resolver", str(error))
         except ValidationError as error:
-            self.add_error("options", ValidationError(_lines(error)))
+            self.add_error("options", ValidationError(complaints(error)))
         return step
-
-
-def _lines(error: ValidationError) -> list[str]:
-    if not hasattr(error, "error_dict"):
-        return list(error.messages)
-    fields = error.message_dict.items()
-    return [text if name == "__all__" else f"{name}: {text}" for name, texts in fields for text in texts]

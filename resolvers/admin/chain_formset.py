@@ -84,7 +84,7 @@ class ChainFormSet(BaseFormSet):
         if i >= self.initial_form_count():
             # On a stale page a new row must not be compared with a row that somebody else has added since.
             kwargs["initial"] = None
-        form: StepForm = super()._construct_form(i, **kwargs)  # type: ignore[misc]
+        form: StepForm = super()._construct_form(i, **kwargs)  # type: ignore[misc]  # not in the stubs
         form.is_new = i >= self.initial_form_count()
         return form
 

@@ -46,8 +46,8 @@ class LoadRecordForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["source"].choices = [("", "-"), *sources.choices()]  # type: ignore[attr-defined]
-        self.fields["model"].choices = [("", "-"), *models.choices()]  # type: ignore[attr-defined]
+        self.fields["source"].choices = [("", "-"), *sources.choices()]  # type: ignore[attr-defined]  # a choice field
+        self.fields["model"].choices = [("", "-"), *models.choices()]  # type: ignore[attr-defined]  # a choice field
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}

@@ -35,7 +35,7 @@ class LoadTextForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["source"].choices = [("", "-"), *sources.choices()]  # type: ignore[attr-defined]
+        self.fields["source"].choices = [("", "-"), *sources.choices()]  # type: ignore[attr-defined]  # a choice field
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
@@ -34,9 +33,3 @@ class ActingAdmin(TenantAdmin):
 
     def back_to(self, pk: int) -> HttpResponseRedirect:
         return HttpResponseRedirect(reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[pk]))
-
-
-def author_of(request: HttpRequest) -> AbstractBaseUser:
-    """Who does it; the admin lets nobody pass who is not logged in."""
-    assert isinstance(request.user, AbstractBaseUser)
-    return request.user

@@ -14,10 +14,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from protege.exceptions import DraftError, StaleDraftError
+from protege.identity import author_of
 from protege.mail.limits import SUBJECT_LENGTH
 from protege.services import drafts
 from threads.admin import showing
-from threads.admin.acting import ActingAdmin, author_of
+from threads.admin.acting import ActingAdmin
 from threads.admin.transcript import Entry
 from threads.models import Direction, Message, MessageStatus
 
@@ -142,8 +143,7 @@ class DraftAdmin(ActingAdmin):
     ) -> HttpResponse:
         # The revision first: what arrives while the page is built is shown, and told once more at the approval.
         revision = stale.current if stale is not None else draft.thread.revision
-        known = draft.thread_revision
-        moved_on = draft.last_code == drafts.STALE or (known is not None and known != revision)
+        is_stale = stale is not None or drafts.is_stale(draft, revision)
         stored = {"subject": draft.subject, "body": draft.text_body}
         typed = {name: form.data.get(name, "") for name in stored} if form is not None else stored
         shown = form if form is not None and stale is None else DraftForm(initial={**typed, "seen_revision": revision})
@@ -156,8 +156,8 @@ class DraftAdmin(ActingAdmin):
             "draft": draft,
             "entry": Entry(message=draft),
             "answers": Entry(message=draft.answers) if draft.answers is not None else None,
-            "arrived": self._arrived(request, draft) if moved_on or stale is not None else [],
-            "is_stale": moved_on or stale is not None,
+            "arrived": self._arrived(request, draft) if is_stale else [],
+            "is_stale": is_stale,
             "was_refused": stale is not None,
             "has_newer_answer": draft.last_code == drafts.STALE,
             "form": shown,

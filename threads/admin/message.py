@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from personas.tenant_admin import ReadOnlyAdmin, ReadOnlyInline
+from protege.mail.limits import FILENAME_LENGTH, SUBJECT_LENGTH
 from threads.admin.downloads import attachment_response
 from threads.admin.drafts import DraftAdmin, WaitingFilter
 from threads.admin.showing import address, addresses, line, text_block
@@ -23,22 +24,26 @@ def download_link(attachment: Attachment) -> SafeString:
     return format_html('<a href="{}">Download</a>', url)
 
 
-class AttachmentInline(ReadOnlyInline):
-    model = Attachment
-    fields = ("filename_line", "content_type", "file_size", "text_status", "damaged", "download")
-    readonly_fields = fields
+class FileColumns:
+    """How a file is shown, in whatever list."""
 
-    @admin.display(description="file name")
+    @admin.display(description="file name", ordering="filename")
     def filename_line(self, attachment: Attachment) -> str:
-        return line(attachment.filename, 180)
+        return line(attachment.filename, FILENAME_LENGTH)
 
-    @admin.display(description="size")
+    @admin.display(description="size", ordering="size")
     def file_size(self, attachment: Attachment) -> str:
         return readable_size(attachment.size)
 
     @admin.display(description="file")
     def download(self, attachment: Attachment) -> SafeString:
         return download_link(attachment)
+
+
+class AttachmentInline(FileColumns, ReadOnlyInline):
+    model = Attachment
+    fields = ("filename_line", "content_type", "file_size", "text_status", "damaged", "download")
+    readonly_fields = fields
 
 
 @admin.register(Message)
@@ -101,7 +106,7 @@ class MessageAdmin(DraftAdmin, ResendingAdmin, ReadOnlyAdmin):
 
     @admin.display(description="subject")
     def subject_shown(self, message: Message) -> str:
-        return line(message.subject, 998)
+        return line(message.subject, SUBJECT_LENGTH)
 
     @admin.display(description="from", ordering="from_address")
     def sender(self, message: Message) -> str:
@@ -133,7 +138,7 @@ class MessageAdmin(DraftAdmin, ResendingAdmin, ReadOnlyAdmin):
 
 
 @admin.register(Attachment)
-class AttachmentAdmin(ReadOnlyAdmin):
+class AttachmentAdmin(FileColumns, ReadOnlyAdmin):
     """The files of mails. They are saved to disk, never shown: a stranger made them."""
 
     owner = "message"
@@ -152,18 +157,6 @@ class AttachmentAdmin(ReadOnlyAdmin):
 
     class Media:
         css = {"all": ["protege_threads/threads.css"]}
-
-    @admin.display(description="file name", ordering="filename")
-    def filename_line(self, attachment: Attachment) -> str:
-        return line(attachment.filename, 180)
-
-    @admin.display(description="size", ordering="size")
-    def file_size(self, attachment: Attachment) -> str:
-        return readable_size(attachment.size)
-
-    @admin.display(description="file")
-    def download(self, attachment: Attachment) -> SafeString:
-        return download_link(attachment)
 
     @admin.display(description="text taken out of it")
     def extracted(self, attachment: Attachment) -> SafeString:

@@ -10,19 +10,23 @@ from threads.admin.showing import cost, json_block, line, notice_list, tokens
 from threads.models import Run, ToolUse
 
 
-class ToolUseInline(ReadOnlyInline):
-    model = ToolUse
-    fields = ("turn_index", "position", "tool", "status", "arguments", "answer")
-    readonly_fields = fields
-    ordering = ("turn_index", "position")
+class CallColumns:
+    """How a tool call is shown, in whatever list."""
 
-    @admin.display(description="tool")
+    @admin.display(description="tool", ordering="name")
     def tool(self, use: ToolUse) -> str:
         return line(use.name)
 
     @admin.display(description="arguments")
     def arguments(self, use: ToolUse) -> SafeString:
         return json_block(use.raw_input or use.input)
+
+
+class ToolUseInline(CallColumns, ReadOnlyInline):
+    model = ToolUse
+    fields = ("turn_index", "position", "tool", "status", "arguments", "answer")
+    readonly_fields = fields
+    ordering = ("turn_index", "position")
 
     @admin.display(description="result")
     def answer(self, use: ToolUse) -> SafeString:
@@ -92,7 +96,7 @@ class RunAdmin(ReadOnlyAdmin):
 
 
 @admin.register(ToolUse)
-class ToolUseAdmin(ReadOnlyAdmin):
+class ToolUseAdmin(CallColumns, ReadOnlyAdmin):
     owner = "run"
     list_display = ("id", "tool", "status", "run", "message", "turn_index", "position", "started_at")
     list_display_links = ("id", "tool")
@@ -111,14 +115,6 @@ class ToolUseAdmin(ReadOnlyAdmin):
 
     class Media:
         css = {"all": ["protege_threads/threads.css"]}
-
-    @admin.display(description="tool", ordering="name")
-    def tool(self, use: ToolUse) -> str:
-        return line(use.name)
-
-    @admin.display(description="arguments")
-    def arguments(self, use: ToolUse) -> SafeString:
-        return json_block(use.raw_input or use.input)
 
     @admin.display(description="result")
     def answer(self, use: ToolUse) -> SafeString:

@@ -8,8 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
 
 from protege.exceptions import MailError
+from protege.identity import author_of
 from protege.services import delivery, pausing
-from threads.admin.acting import ActingAdmin, author_of
+from threads.admin.acting import ActingAdmin
 from threads.models import EmailThread, Message, MessageStatus
 
 PAUSE = "protege_threads.pause_emailthread"

@@ -187,6 +187,11 @@ class Message(models.Model):
     def is_inbound(self) -> bool:
         return self.direction == Direction.INBOUND
 
+    @property
+    def recipient_addresses(self) -> set[str]:
+        """Who is named in To and Cc, in lower case."""
+        return {str(entry["address"]).lower() for entry in (*self.to, *self.cc)}
+
     def files(self) -> "list[Attachment]":
         """Its attachments, whether it is stored or not."""
         return list(self.attachments.all()) if self.pk else list(self.unsaved_files)

@@ -15,6 +15,7 @@ from protege.exceptions import ConfigurationError
 from protege.inference.naming import check_model
 from protege.principals import DEFAULT_TENANT
 from protege.services import chains
+from resolvers.forms import complaints
 
 
 class Command(BaseCommand):
@@ -45,7 +46,7 @@ class Command(BaseCommand):
             check_model(persona.model, conf.load())
             persona.full_clean()
         except ValidationError as error:
-            raise CommandError("\n".join(_complaints(error))) from None
+            raise CommandError("\n".join(complaints(error))) from None
         except ConfigurationError as error:
             raise CommandError(str(error)) from None
         with transaction.atomic():
@@ -60,7 +61,3 @@ class Command(BaseCommand):
             return Path(given[1:]).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"{given[1:]} cannot be read as UTF-8 text: {error}.") from None
-
-
-def _complaints(error: ValidationError) -> list[str]:
-    return [f"{field}: {text}" for field, texts in error.message_dict.items() for text in texts]
